@@ -1,0 +1,125 @@
+"""The four questions that a model is asked: write tests, implement, reflect, improve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from string import Template
+
+from reflexfix import assets, feedback
+from reflexfix.attempt import Attempt
+from reflexfix.memory import Lesson, Memory
+from reflexfix.model import Answer, Model, Question, Request
+from reflexfix.task import Task
+
+LESSON_TOKENS = 160
+LESSON_CHARACTERS = 600
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Asks about one task. Actor, test writer and reflector may be different models."""
+
+    task: Task
+    actor: Model
+    tester: Model
+    reflector: Model
+    temperature: float = 0.0
+    seed: int = 0
+    answer_tokens: int = 1024
+    context_tokens: int = 2000
+    test_count: int = 6
+
+    def implement(self, memory: Memory, warmer: float | None = None) -> Answer:
+        """Ask for the first body."""
+        return self._ask("implement", self.actor, warmer, lessons=lessons(memory))
+
+    def write_tests(self, again: bool = False) -> Answer:
+        """Ask for unit tests; the second time, say that none of the first were usable."""
+        note = _AGAIN if again else ""
+        return self._ask("write_tests", self.tester, None, count=str(self.test_count), note=note)
+
+    def improve(self, attempt: Attempt, memory: Memory, warmer: float | None = None) -> Answer:
+        """Ask for a better body than this attempt's, in the light of the lessons."""
+        return self._ask(
+            "improve",
+            self.actor,
+            warmer,
+            code=attempt.code or "(no usable code)",
+            failures=feedback.failures(attempt.verdict),
+            lessons=lessons(memory),
+        )
+
+    def reflect(self, attempt: Attempt, memory: Memory, again: str = "") -> Lesson:
+        """Ask what this attempt's failure teaches; `again` is a lesson that is known already."""
+        note = f"This was said before and did not help: {again}\n" if again else ""
+        answer = self._ask(
+            "reflect",
+            self.reflector,
+            0.8 if again else None,
+            code=attempt.code,
+            failures=feedback.failures(attempt.verdict) or _UNTESTED,
+            lessons=known_lessons(memory),
+            note=note,
+        )
+        return Lesson(
+            text=lesson_text(answer.text),
+            task=self.task.id,
+            attempt=attempt.number,
+            model=answer.model,
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def _ask(self, question: Question, model: Model, warmer: float | None, **fields: str) -> Answer:
+        temperature = self.temperature if warmer is None else max(warmer, self.temperature)
+        tokens = LESSON_TOKENS if question == "reflect" else self.answer_tokens
+        language = self.task.language
+        known = {"scope": self.task.scope(self.context_tokens), "name": self.task.name}
+        return model.complete(
+            Request(
+                question=question,
+                system=assets.prompt(language, "system").strip(),
+                prompt=filled(assets.prompt(language, question), **known, **fields),
+                temperature=temperature,
+                seed=self.seed,
+                answer_tokens=tokens,
+            )
+        )
+
+
+_AGAIN = "Plain assert statements only, one a line, each calling the function.\n"
+_UNTESTED = "(no test was run; judge by the task alone, and answer `done` if the code is right)"
+
+
+def filled(template: str, **fields: str) -> str:
+    """Fill in a prompt. Raises KeyError for a variable that nothing fills."""
+    text = Template(template).substitute(fields)
+    while "\n\n\n" in text:
+        text = text.replace("\n\n\n", "\n\n")
+    return text.strip()
+
+
+def lessons(memory: Memory) -> str:
+    """List the lessons in sight, as the actor reads them."""
+    found = [f"- {lesson.text}" for lesson in memory.in_sight()]
+    return "\n".join(["Keep in mind:", *found]) if found else ""
+
+
+def known_lessons(memory: Memory) -> str:
+    """List all lessons so far, as the reflector reads them."""
+    found = [f"- {lesson.text}" for lesson in memory.lessons]
+    return "\n".join(["Lessons so far, not to be repeated:", *found]) if found else ""
+
+
+def lesson_text(answer: str) -> str:
+    """Keep the words of a reflection: no code, no heading, a bounded length."""
+    kept, in_code = [], False
+    for line in answer.strip().splitlines():
+        if line.strip().startswith("```"):
+            in_code = not in_code
+        elif not in_code and line.strip():
+            kept.append(line.strip().lstrip("#*- ").strip())
+    text = " ".join(kept).removeprefix("Lesson:").strip()
+    if len(text) <= LESSON_CHARACTERS:
+        return text
+    return text[:LESSON_CHARACTERS].rpartition(". ")[0] + "."

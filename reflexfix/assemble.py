@@ -1,0 +1,165 @@
+"""Put together what a command needs: models for the three roles, and a sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reflexfix import runlog
+from reflexfix.attempt import Limits
+from reflexfix.containers import engine as engines
+from reflexfix.containers import image as images
+from reflexfix.containers.engine import Engine
+from reflexfix.containers.sandbox import ContainerSandbox
+from reflexfix.errors import UsageProblem
+from reflexfix.model import Budget, Model, OpenAIModel, only_model
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """What the user said of models; empty strings where nothing was said."""
+
+    model: str = ""
+    test_model: str = ""
+    reflect_model: str = ""
+    base_url: str = ""
+    key: str = ""
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the model runs here: nothing points elsewhere, or a GGUF file is named."""
+        return self.model.endswith(".gguf") or not (self.base_url or self.key)
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of a run, by role; often one and the same."""
+
+    actor: OpenAIModel
+    tester: OpenAIModel
+    reflector: OpenAIModel
+    where: str
+    """What the first line of a run says."""
+
+    def received(self) -> int:
+        """Count the pieces of answers that have arrived: shows that one is moving."""
+        return sum(model.received for model in {self.actor, self.tester, self.reflector})
+
+
+@contextlib.contextmanager
+def models(choice: ModelChoice, budget: Budget, say: Say) -> Iterator[Models]:
+    """Connect to the endpoint, or start the embedded model for as long as the `with` lasts.
+
+    Raises UsageProblem when the choice is incomplete, ModelTrouble when nothing answers.
+    """
+    if choice.embedded:
+        with embedded(choice, budget, say) as found:
+            yield found
+        return
+    name = choice.model
+    if not name and not choice.base_url:
+        raise UsageProblem(
+            "There is a key, but no model is named.", hint="choose one with --model NAME"
+        )
+    name = name or only_model(choice.base_url, choice.key)
+    actor = OpenAIModel(choice.base_url, choice.key, name, budget)
+    where = f"{name} at {runlog.masked(str(actor.client.base_url)).rstrip('/')}"
+    yield _by_role(choice, actor, where)
+
+
+@contextlib.contextmanager
+def embedded(choice: ModelChoice, budget: Budget, say: Say) -> Iterator[Models]:
+    """Run a model on this machine."""
+    from reflexfix import local
+
+    if choice.model.endswith(".gguf"):
+        path = Path(choice.model).expanduser()
+    elif choice.model:
+        raise UsageProblem(
+            f"There is no endpoint for the model {choice.model}.",
+            hint="give --base-url (OPENAI_BASE_URL) or OPENAI_API_KEY, or a .gguf file",
+        )
+    else:
+        path = local.model_path()
+        pull(say)
+    with local.serve(path) as endpoint:
+        actor = OpenAIModel(endpoint.base_url, endpoint.api_key, endpoint.model, budget)
+        yield _by_role(choice, actor, f"{endpoint.model} (embedded)")
+
+
+def pull(say: Say) -> None:
+    """Fetch the embedded model if it is not here yet, saying first what and how large."""
+    from reflexfix import local
+
+    if local.is_pulled():
+        return
+    size = local.MODEL_BYTES / 1e9
+    say(f"fetching {local.MODEL_NAME} ({size:.2f} GB, {local.MODEL_LICENSE}), once")
+    shown = 0
+    for progress in local.pull():
+        percent = progress.done_bytes * 100 // max(1, progress.total_bytes)
+        if progress.what:
+            say(f"  {progress.what}")
+        elif percent >= shown + 10:
+            shown = percent - percent % 10
+            say(f"  {shown} % from {progress.source}")
+
+
+def _by_role(choice: ModelChoice, actor: OpenAIModel, where: str) -> Models:
+    def other(name: str) -> OpenAIModel:
+        if not name or name == actor.name:
+            return actor
+        if choice.embedded:
+            raise UsageProblem(
+                f"The embedded model cannot stand beside another one ({name}).",
+                hint="--test-model and --reflect-model need an endpoint: --base-url",
+            )
+        return OpenAIModel(choice.base_url, choice.key, name, actor.budget)
+
+    return Models(actor, other(choice.test_model), other(choice.reflect_model), where)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The three models as the loop sees them."""
+
+    actor: Model
+    tester: Model
+    reflector: Model
+
+
+# ---------------------------------------------------------------- the sandbox
+
+
+def engine() -> Engine:
+    return engines.connect()
+
+
+def ready_image(found: Engine, packages: tuple[str, ...], say: Say) -> str:
+    """Give the id of the image, building it on first use. Raises SandboxTrouble."""
+    recipe = images.Recipe(packages=packages)
+    there = images.find(found, recipe)
+    if there is None:
+        for step in images.build(found, recipe):
+            say(step)
+        there = images.find(found, recipe)
+    assert there is not None
+    return there
+
+
+@contextlib.contextmanager
+def sandbox(
+    limits: Limits, packages: tuple[str, ...], say: Say, pool: int = 1
+) -> Iterator[ContainerSandbox]:
+    """Open the sandbox for as long as the `with` lasts; orphans of dead runs are removed first."""
+    from reflexfix.containers import container as containers
+
+    found = engine()
+    image = ready_image(found, packages, say)
+    containers.sweep(found)
+    with ContainerSandbox(found, image, limits, pool) as opened:
+        yield opened

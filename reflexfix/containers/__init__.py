@@ -1,0 +1,1 @@
+"""Everything that talks to a container engine: find it, build the image, run one container."""

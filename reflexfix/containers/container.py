@@ -1,0 +1,218 @@
+"""One container, used once: started with every limit that the engine knows, then gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+from docker.errors import APIError, DockerException, NotFound
+from docker.types import LogConfig, Ulimit
+
+from reflexfix import __version__, assets
+from reflexfix.attempt import Limits
+from reflexfix.containers.engine import Engine
+from reflexfix.containers.line import Line
+from reflexfix.errors import SandboxTrouble
+
+APP = "reflexfix.app"
+LIFE_SECONDS = 3600
+BEAT_SECONDS = 0.25
+MISSED_SECONDS = 2.0
+"""How long the supervisor waits for a heartbeat before it ends its container."""
+START_SECONDS = 60
+
+
+@dataclass(eq=False)
+class Container:
+    """A started container whose supervisor waits for its one job."""
+
+    engine: Engine
+    id: str
+    line: Line
+    facts: dict[str, Any]
+    python: str
+
+    def discard(self) -> None:
+        """End it and leave nothing of it. Safe to call more than once."""
+        self.line.close()
+        remove(self.engine, self.id)
+
+
+def start(engine: Engine, image: str, limits: Limits) -> Container:
+    """Create, attach, start, and wait until the supervisor is ready.
+
+    Raises SandboxTrouble; nothing is left behind then.
+    """
+    container_id = ""
+    line = None
+    try:
+        container_id = create(engine, image, limits)
+        line = attach(engine, container_id)
+        engine.client.api.start(container_id)
+        ready = line.receive(START_SECONDS)
+        container = Container(engine, container_id, line, ready["facts"], ready["python"])
+        line = None
+        return container
+    except (DockerException, requests.RequestException, OSError, KeyError) as error:
+        raise SandboxTrouble(
+            f"A container could not be started: {explain(error)}",
+            hint="`reflexfix doctor` checks engine and image",
+        ) from error
+    finally:
+        if line is not None:
+            line.close()
+            remove(engine, container_id)
+
+
+def create(engine: Engine, image: str, limits: Limits) -> str:
+    """Create the container with the settings that were verified to start together."""
+    api = engine.client.api
+    config = api.create_host_config(**host_options(engine, limits))
+    made = api.create_container(
+        image,
+        command=[str(MISSED_SECONDS), str(LIFE_SECONDS)],
+        host_config=config,
+        user="65534:65534",
+        stdin_open=True,
+        tty=False,
+        detach=False,  # so that the engine closes standard input with our connection
+        labels=labels(),
+    )
+    return str(made["Id"])
+
+
+def host_options(engine: Engine, limits: Limits) -> dict[str, Any]:
+    """Spell out every wall of the container."""
+    memory = f"{limits.memory_mb}m"
+    return {
+        "network_mode": "none",
+        "read_only": True,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges", f"seccomp={seccomp(engine)}"],
+        "pids_limit": limits.processes,
+        "mem_limit": memory,
+        "memswap_limit": memory,  # equal to the memory limit, or swap would come on top
+        "nano_cpus": int(limits.cpus * 1e9),
+        "tmpfs": {
+            "/tmp": f"rw,noexec,nosuid,nodev,size={limits.tmp_mb}m,"
+            f"nr_inodes={limits.tmp_files},mode=1777"
+        },
+        "ulimits": [
+            Ulimit(name="nofile", soft=256, hard=256),
+            Ulimit(name="fsize", soft=limits.file_mb * 2**20, hard=limits.file_mb * 2**20),
+            Ulimit(name="core", soft=0, hard=0),
+        ],
+        "log_config": LogConfig(type="none"),  # the default driver writes all output to disk
+        "auto_remove": True,
+        "ipc_mode": "none" if engine.name == "docker" else "private",
+    }
+
+
+def seccomp(engine: Engine) -> str:
+    """Give the profile as the engine takes it: Docker inline, Podman as a path it can read."""
+    if engine.name == "docker":
+        return assets.seccomp_profile()
+    return str(assets.ROOT / "sandbox" / "seccomp.json")
+
+
+def labels() -> dict[str, str]:
+    """Say whose this container is, so that a later run can tell an orphan from a neighbour's."""
+    return {
+        APP: "sandbox",
+        "reflexfix.version": __version__,
+        "reflexfix.owner": owner(os.getpid()),
+        "reflexfix.deadline": str(int(time.time()) + LIFE_SECONDS),
+    }
+
+
+def owner(pid: int) -> str:
+    """Name a process so that a later one with the same number is another: pid@start@boot."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{pid}@{fields[19]}@{boot}"
+    except (OSError, IndexError):
+        return f"{pid}@?@?"
+
+
+def attach(engine: Engine, container_id: str) -> Line:
+    """Open the line before the container starts, so that no byte of it is missed."""
+    wrapped = engine.client.api.attach_socket(
+        container_id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+    )
+    return Line(getattr(wrapped, "_sock", wrapped))
+
+
+def remove(engine: Engine, container_id: str) -> None:
+    """Remove a container that may be gone already."""
+    with contextlib.suppress(NotFound):
+        try:
+            engine.client.api.remove_container(container_id, force=True, v=True)
+        except APIError as error:
+            if error.status_code != 409:  # its own removal is under way
+                raise SandboxTrouble(f"A container stayed behind: {explain(error)}") from error
+        except (requests.RequestException, OSError):
+            return  # the engine is gone, and with it the line that keeps the container
+
+
+def explain(error: Exception) -> str:
+    text = str(getattr(error, "explanation", None) or error)
+    return (text.splitlines() or [type(error).__name__])[0][:300]
+
+
+def weaknesses(container: Container, limits: Limits) -> list[str]:
+    """Name what this engine does not hold of what was asked; the caller must say it."""
+    facts, found = container.facts, []
+    if not 0 < int(facts["memory_bytes"]) <= limits.memory_mb * 2**20:
+        found.append("no memory limit")
+    if not 0 < int(facts["pids"]) <= limits.processes:
+        found.append("no limit on processes")
+    if int(facts["tmp_bytes"]) > limits.tmp_mb * 2**20:
+        found.append("/tmp is larger than asked")
+    if not facts["sees_memory_kills"]:
+        found.append("running out of memory cannot be told from a crash")
+    return found
+
+
+def broken_walls(container: Container) -> list[str]:
+    """Name what must hold before anything untrusted is run, and does not."""
+    facts = container.facts
+    walls = {
+        "the user is not nobody": facts["uid"] == 65534,
+        "there is a network": set(facts["interfaces"]) <= {"lo"},
+        "the root file system can be written": facts["root_is_read_only"],
+        "the seccomp profile is not in force": facts["seccomp"] == "2",
+        "new privileges can be gained": facts["no_new_privileges"] == "1",
+        "capabilities are left": int(facts["capabilities"] or "1", 16) == 0,
+    }
+    return [name for name, holds in walls.items() if not holds]
+
+
+# ---------------------------------------------------------------- orphans
+
+
+def sweep(engine: Engine) -> int:
+    """Remove containers whose owner is no more; never those of another live run."""
+    removed = 0
+    for found in engine.client.api.containers(all=True, filters={"label": APP}):
+        marks = found.get("Labels") or {}
+        if is_orphan(marks.get("reflexfix.owner", ""), marks.get("reflexfix.deadline", "0")):
+            remove(engine, found["Id"])
+            removed += 1
+    return removed
+
+
+def is_orphan(mark: str, deadline: str) -> bool:
+    """Say whether the process that made a container is gone for certain."""
+    if deadline.isdigit() and time.time() > int(deadline):
+        return True
+    pid, _, rest = mark.partition("@")
+    here = owner(os.getpid()).rpartition("@")[2]
+    if not pid.isdigit() or rest.rpartition("@")[2] in ("?", "") or here == "?":
+        return False
+    return rest.rpartition("@")[2] == here and owner(int(pid)) != mark

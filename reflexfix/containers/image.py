@@ -1,0 +1,286 @@
+"""Build the image in which tests run, once, and again only when what it is made of changes."""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from docker.errors import APIError, BuildError, DockerException, ImageNotFound
+
+from reflexfix import __version__, assets
+from reflexfix.containers.engine import Engine
+from reflexfix.errors import SandboxTrouble
+
+REPOSITORY = "reflexfix-sandbox"
+BASE = "debian:trixie-slim"
+SUITE = "trixie"
+PYTHON = "3.13"
+"""The Python of the image, for which packages are chosen."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What an image is made from; its tag is the hash of all that."""
+
+    stage: str = "python"
+    packages: tuple[str, ...] = ()
+    """Requirements of the user's files, as pip writes them."""
+
+    @property
+    def plain_tag(self) -> str:
+        digest = sha256(assets.dockerfile())
+        for name, data in assets.sandbox_files().items():
+            digest.update(name.encode() + b"\0" + data + b"\0")
+        return f"{REPOSITORY}:{self.stage}-{digest.hexdigest()[:16]}"
+
+    @property
+    def tag(self) -> str:
+        if not self.packages:
+            return self.plain_tag
+        wanted = "\n".join(sorted(self.packages)).encode()
+        return f"{self.plain_tag}-{sha256(wanted).hexdigest()[:12]}"
+
+
+def find(engine: Engine, recipe: Recipe) -> str | None:
+    """Give the id of the image if it is there already."""
+    try:
+        return str(engine.client.images.get(recipe.tag).id)
+    except ImageNotFound:
+        return None
+
+
+def build(engine: Engine, recipe: Recipe) -> Iterator[str]:
+    """Build the image, saying each step. Raises SandboxTrouble with the step that failed."""
+    if not find(engine, Recipe(recipe.stage)):
+        yield from _build_plain(engine, Recipe(recipe.stage))
+    if recipe.packages and not find(engine, recipe):
+        yield from _add_packages(engine, recipe)
+
+
+def _build_plain(engine: Engine, recipe: Recipe) -> Iterator[str]:
+    yield from ensure_base(engine)
+    yield f"building {recipe.tag} (Python and pytest from Debian's packages)"
+    base = engine.client.images.get(BASE)
+    digests = base.attrs.get("RepoDigests") or []
+    labels = {
+        "reflexfix.version": __version__,
+        "reflexfix.base": str(digests[0] if digests else base.id),
+    }
+    files = {"Dockerfile.sandbox": assets.dockerfile(), **assets.sandbox_files()}
+    build_with_network(engine, files, recipe, labels)
+
+
+def build_with_network(
+    engine: Engine, files: dict[str, bytes], recipe: Recipe, labels: dict[str, str]
+) -> None:
+    """Build over the engine's bridge; over the host's network where the bridge leads nowhere."""
+    try:
+        _build(engine, files, recipe, labels, network=None)
+    except BuildError:
+        try:
+            _build(engine, files, recipe, labels, network="host")
+        except BuildError as error:
+            raise SandboxTrouble(
+                f"The image could not be built: {_last_line(error)}",
+                hint="the build needs Debian's package mirror; see `reflexfix sandbox build`",
+            ) from error
+
+
+def _build(
+    engine: Engine,
+    files: dict[str, bytes],
+    recipe: Recipe,
+    labels: dict[str, str],
+    network: str | None,
+) -> None:
+    engine.client.images.build(
+        fileobj=_context(files),
+        custom_context=True,
+        dockerfile="Dockerfile.sandbox",
+        tag=recipe.tag,
+        target=recipe.stage,
+        rm=True,
+        forcerm=True,
+        network_mode=network,
+        use_config_proxy=True,
+        labels=labels,
+    )
+
+
+def _context(files: dict[str, bytes]) -> io.BytesIO:
+    """Pack a build context in memory, the same bytes for the same files."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), 0o644
+            archive.addfile(entry, io.BytesIO(data))
+    packed.seek(0)
+    return packed
+
+
+def _last_line(error: BuildError) -> str:
+    log = [str(step.get("stream") or step.get("error") or "") for step in error.build_log]
+    lines = [line for text in log for line in text.strip().splitlines() if line]
+    return lines[-1][:300] if lines else str(error)
+
+
+# ---------------------------------------------------------------- the base image
+
+
+def ensure_base(engine: Engine) -> Iterator[str]:
+    """Have the base image: it is there, or a registry gives it, or debootstrap makes it."""
+    if _has(engine, BASE):
+        return
+    yield f"fetching {BASE}"
+    try:
+        engine.client.images.pull(BASE)
+    except (APIError, DockerException) as error:
+        yield f"no registry gives {BASE} ({_short(error)}); making it with debootstrap"
+        yield from debootstrap(engine)
+
+
+def _has(engine: Engine, tag: str) -> bool:
+    try:
+        engine.client.images.get(tag)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def _short(error: Exception) -> str:
+    return str(getattr(error, "explanation", None) or error).splitlines()[0][:120]
+
+
+def debootstrap(engine: Engine) -> Iterator[str]:
+    """Make the base image from the machine's own Debian mirror. Needs root and debootstrap."""
+    _can_debootstrap()
+    with tempfile.TemporaryDirectory(prefix="reflexfix-base-") as folder:
+        root = Path(folder, "root")
+        yield f"debootstrap {SUITE} from {mirror()} (about a minute)"
+        _run(["debootstrap", "--variant=minbase", SUITE, str(root), mirror()])
+        shutil.rmtree(root / "var/cache/apt/archives", ignore_errors=True)
+        yield f"importing it as {BASE}"
+        _import(engine, root)
+
+
+def _can_debootstrap() -> None:
+    if os.geteuid() != 0:
+        raise SandboxTrouble(
+            f"The base image {BASE} is not here, no registry gives it, and making it needs root.",
+            hint="run `sudo reflexfix sandbox build` once, or `docker pull` it from a mirror",
+        )
+    if shutil.which("debootstrap") is None:
+        raise SandboxTrouble(
+            f"The base image {BASE} is not here, no registry gives it, and debootstrap is missing.",
+            hint="apt-get install debootstrap, then `reflexfix sandbox build`",
+        )
+
+
+def mirror() -> str:
+    """Read the address of the Debian mirror that this machine's apt uses."""
+    for path in [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]:
+        for line in _lines(path):
+            words = line.replace("URIs:", "deb ").split()
+            urls = [w for w in words[1:] if w.startswith("http")]
+            if words[:1] == ["deb"] and urls and "debian" in urls[0] and "security" not in urls[0]:
+                return urls[0].rstrip("/")
+    raise SandboxTrouble(
+        "No Debian mirror stands in this machine's apt sources.",
+        hint=f"load the image {BASE} yourself: `docker load` or `docker import`",
+    )
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+    )
+    if done.returncode:
+        last = (done.stdout + done.stderr).strip().splitlines()[-1:] or ["no output"]
+        raise SandboxTrouble(f"{command[0]} failed: {last[0][:300]}")
+
+
+def _import(engine: Engine, root: Path) -> None:
+    """Pack a root file system, without the device files, and hand it to the engine."""
+    pack = ["tar", "-C", str(root), "--numeric-owner", "--exclude=./dev/*", "-c", "."]
+    with subprocess.Popen(pack, stdout=subprocess.PIPE) as tar:
+        assert tar.stdout is not None
+        repository, tag = BASE.split(":")
+        engine.client.api.import_image_from_data(
+            tar.stdout, repository=repository, tag=tag, changes=['CMD ["bash"]']
+        )
+
+
+# ---------------------------------------------------------------- packages of the user's files
+
+
+def _add_packages(engine: Engine, recipe: Recipe) -> Iterator[str]:
+    """Put packages into a layer of their own; pip's own configuration decides where from."""
+    yield f"adding {', '.join(recipe.packages)}"
+    with tempfile.TemporaryDirectory(prefix="reflexfix-packages-") as folder:
+        _download(folder, recipe.packages)
+        files = {
+            f"packages/{p.relative_to(folder)}": p.read_bytes()
+            for p in sorted(Path(folder).rglob("*"))
+            if p.is_file()
+        }
+    files["Dockerfile.sandbox"] = (
+        f"FROM {recipe.plain_tag} AS {recipe.stage}\n"
+        f"COPY packages/ /usr/local/lib/python{PYTHON}/dist-packages/\n"
+    ).encode()
+    build_with_network(engine, files, recipe, {"reflexfix.packages": " ".join(recipe.packages)})
+
+
+def _download(folder: str, packages: tuple[str, ...]) -> None:
+    """Fetch wheels that fit the image and unpack them; nothing of them is run here."""
+    machine = platform.machine().replace("arm64", "aarch64")
+    platforms = [
+        word
+        for level in ("2_17", "2_28", "2_34", "2014")
+        for word in ("--platform", f"manylinux{'' if level == '2014' else '_'}{level}_{machine}")
+    ]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder]
+    command += ["--python-version", PYTHON, "--implementation", "cp", *platforms]
+    command += ["--only-binary=:all:", "--disable-pip-version-check", *packages]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        errors = [x for x in done.stderr.splitlines() if "ERROR" in x] or done.stderr.splitlines()
+        raise SandboxTrouble(
+            f"pip could not get {', '.join(packages)} for Python {PYTHON}: {errors[-1][:200]}",
+            hint="check the name; only packages with a wheel for Linux can be added",
+        )
+
+
+# ---------------------------------------------------------------- cleaning
+
+
+def images(engine: Engine) -> list[Any]:
+    """List the images that this tool made."""
+    return list(engine.client.images.list(name=REPOSITORY))
+
+
+def remove_images(engine: Engine) -> int:
+    """Remove the images that this tool made, and say how many bytes that frees at most."""
+    found = images(engine)
+    for image in found:
+        for tag in image.tags:
+            engine.client.images.remove(tag, force=True)
+    return sum(int(image.attrs.get("Size", 0)) for image in found)

@@ -1,0 +1,1 @@
+"""Python as a language to be written and repaired."""

@@ -1,0 +1,511 @@
+"""The model's own tests: taken apart, filtered by syntax tree, and made runnable one by one."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import textwrap
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from reflexfix.python import syntax
+from reflexfix.python.answer import blocks, stretched_blocks
+from reflexfix.python.asserts import converted, is_assertion, target_calls
+from reflexfix.python.forbidden import forbidden_use
+from reflexfix.python.target import Function, last_name
+from reflexfix.task import Dropped
+
+FIXTURES = ("tmp_path", "capsys")
+_NOISE = {"print", "main", "run"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One assertion with what it needs before it."""
+
+    setup: tuple[ast.stmt, ...]
+    body: ast.stmt
+    entry: str = ""
+    fixtures: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        parts = [*self.setup, self.body]
+        return "\n".join(ast.unparse(ast.fix_missing_locations(p)) for p in parts)
+
+    @property
+    def key(self) -> str:
+        """What makes two tests the same: their code, however it was written."""
+        return self.source
+
+
+@dataclass
+class Context:
+    """What a test may refer to: the target, the file around it, and how the target is called."""
+
+    target: str
+    names: frozenset[str]
+    """All top-level names of the user's file."""
+    changeable: frozenset[str] = frozenset()
+    """Those of them that are classes, or variables that the module can change."""
+    node: Function | None = None
+    is_method: bool = False
+    is_property: bool = False
+    is_async: bool = False
+    own_class: str = ""
+    examples: set[str] = field(default_factory=set)
+    """Keys of the tests that the docstring's examples already make."""
+
+
+def parse(answer: str) -> tuple[list[ast.stmt], list[Dropped]]:
+    """Read all the test code of an answer; what does not parse is dropped piece by piece."""
+    answer = answer.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    statements: list[ast.stmt] = []
+    dropped: list[Dropped] = []
+    for text in blocks(answer):
+        tree = syntax.module(textwrap.dedent(text))
+        if tree is not None:
+            statements += tree.body
+            continue
+        longer = next((t for t in map(_tree, stretched_blocks(answer)) if t is not None), None)
+        if longer is not None:
+            return longer.body, []
+        found, lost = _piecewise(textwrap.dedent(text))
+        statements += found
+        dropped += lost
+    return statements, dropped
+
+
+def _tree(text: str) -> ast.Module | None:
+    return syntax.module(textwrap.dedent(text))
+
+
+def _piecewise(text: str) -> tuple[list[ast.stmt], list[Dropped]]:
+    """Parse as many whole statements as there are, skipping lines that fit nowhere.
+
+    A statement is a run of lines that begins at the margin; prose between them is passed over,
+    and an assert that does not parse is named.
+    """
+    statements: list[ast.stmt] = []
+    dropped: list[Dropped] = []
+    lines = text.split("\n")
+    begin = 0
+    while begin < len(lines):
+        taken = 0
+        for end in _ends(lines, begin):
+            tree = syntax.module("\n".join(lines[begin:end]))
+            if tree is not None:
+                statements += tree.body
+                taken = end - begin
+                break
+        if not taken and lines[begin].strip().startswith(("assert", "def test", "self.assert")):
+            dropped.append(Dropped(lines[begin].strip()[:120], "does not parse"))
+        begin += max(taken, 1)
+    return statements, dropped
+
+
+def _ends(lines: list[str], begin: int) -> list[int]:
+    """List where a statement that begins here may end: the whole block first, then by lines."""
+    if not lines[begin].strip() or lines[begin][0] in " \t#":
+        return []
+    block = begin + 1
+    while block < len(lines) and (not lines[block].strip() or lines[block][0] in " \t)]}"):
+        block += 1
+    return list(dict.fromkeys([block, *range(begin + 1, min(block + 1, begin + 40))]))
+
+
+# ---------------------------------------------------------------- unrolling
+
+
+def units(statements: list[ast.stmt], context: list[ast.stmt]) -> Iterator[Unit | Dropped]:
+    """Take test code apart: one unit an assertion, with the statements that it builds on."""
+    for node in statements:
+        if isinstance(node, Function) and node.name.startswith("test"):
+            yield from function_units(node, context)
+        elif isinstance(node, ast.ClassDef) and _is_test_class(node):
+            yield from class_units(node, context)
+        elif is_assertion(node):
+            yield Unit(needed(context, node), node)
+        elif not _is_noise(node):
+            context.append(node)
+
+
+def _is_noise(node: ast.stmt) -> bool:
+    """What a script does besides testing: running itself, printing."""
+    if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+        return True
+    if isinstance(node, ast.Expr):
+        if isinstance(node.value, ast.Constant):
+            return True
+        if isinstance(node.value, ast.Call):
+            name = last_name(node.value.func)
+            return name in _NOISE or name.startswith("test_")
+    return False
+
+
+def _is_test_class(node: ast.ClassDef) -> bool:
+    return any(isinstance(n, Function) and n.name.startswith("test") for n in node.body)
+
+
+def class_units(node: ast.ClassDef, context: list[ast.stmt]) -> Iterator[Unit | Dropped]:
+    """Take a test class apart; a method that needs its object is kept whole."""
+    helpers = [n for n in node.body if not (isinstance(n, Function) and n.name.startswith("test"))]
+    for method in node.body:
+        if isinstance(method, Function) and method.name.startswith("test"):
+            plain = converted(method)
+            if plain is not None and not any(isinstance(h, Function) for h in helpers):
+                yield from function_units(plain, [*context, *_class_values(helpers)])
+            else:
+                whole = deepcopy(node)
+                whole.body = [*helpers, method]
+                yield Unit(needed(context, whole), whole, f"{node.name}.{method.name}")
+
+
+def _class_values(helpers: list[ast.stmt]) -> list[ast.stmt]:
+    return [h for h in helpers if isinstance(h, ast.Assign)]
+
+
+def function_units(node: Function, context: list[ast.stmt]) -> Iterator[Unit | Dropped]:
+    """Take a test function apart, once for each row of its parameters."""
+    rows = parameter_rows(node)
+    wanted = [a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
+    if rows is None:
+        yield Dropped(shown(node), "has a decorator or parameters that cannot be unrolled")
+        return
+    for row in rows:
+        left = [name for name in wanted if name not in row]
+        strange = [name for name in left if name not in FIXTURES]
+        if strange:
+            yield Dropped(shown(node), f"uses the fixture {strange[0]}, which is not there")
+            return
+        yield from _row_units(node, row, tuple(left), context)
+
+
+def _row_units(
+    node: Function, row: dict[str, ast.expr], fixtures: tuple[str, ...], context: list[ast.stmt]
+) -> Iterator[Unit | Dropped]:
+    assigned = [_assign(name, value) for name, value in row.items()]
+    whole = fixtures or isinstance(node, ast.AsyncFunctionDef) or _must_stay_whole(node)
+    if not whole:
+        yield from units(node.body, [*context, *assigned])
+        return
+    bare = deepcopy(node)
+    bare.decorator_list = []
+    bare.args = ast.arguments([], [ast.arg(name) for name in fixtures], None, [], [], None, [])
+    bare.body = [*assigned, *bare.body]
+    yield Unit(needed(context, bare), bare, node.name, fixtures)
+
+
+def _must_stay_whole(node: Function) -> bool:
+    kinds = ast.Return | ast.Yield | ast.YieldFrom | ast.Nonlocal | ast.Global
+    return any(isinstance(n, kinds) for n in ast.walk(node))
+
+
+def _assign(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value, lineno=1)
+
+
+def parameter_rows(node: Function) -> list[dict[str, ast.expr]] | None:
+    """Expand `pytest.mark.parametrize`; None for decorators that mean something else."""
+    rows: list[dict[str, ast.expr]] = [{}]
+    for decorator in node.decorator_list:
+        if last_name(decorator) in ("asyncio", "anyio", "staticmethod"):
+            continue
+        if last_name(decorator) != "parametrize" or not isinstance(decorator, ast.Call):
+            return None
+        expanded = _expanded(decorator)
+        if expanded is None:
+            return None
+        rows = [{**row, **new} for row in rows for new in expanded]
+    return rows[:50]
+
+
+def _expanded(call: ast.Call) -> list[dict[str, ast.expr]] | None:
+    if len(call.args) < 2 or not isinstance(call.args[1], ast.List | ast.Tuple):
+        return None
+    names = _parameter_names(call.args[0])
+    rows = []
+    for value in call.args[1].elts:
+        if isinstance(value, ast.Call) and last_name(value) == "param":
+            parts: list[ast.expr] = value.args
+        elif len(names) == 1:
+            parts = [value]
+        elif isinstance(value, ast.Tuple | ast.List):
+            parts = value.elts
+        else:
+            return None
+        if len(parts) != len(names):
+            return None
+        rows.append(dict(zip(names, parts, strict=True)))
+    return rows if names else None
+
+
+def _parameter_names(node: ast.expr) -> list[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [name.strip() for name in node.value.split(",") if name.strip()]
+    if isinstance(node, ast.Tuple | ast.List):
+        return [str(e.value) for e in node.elts if isinstance(e, ast.Constant)]
+    return []
+
+
+def needed(context: list[ast.stmt], node: ast.stmt) -> tuple[ast.stmt, ...]:
+    """List the earlier statements that share a name with this one, directly or through others."""
+    names = mentioned(node)
+    chosen: list[ast.stmt] = []
+    for earlier in reversed(context):
+        bound = bound_names(earlier)
+        touches = bound if _only_binds(earlier) else mentioned(earlier) | bound
+        if touches & names:
+            chosen.append(earlier)
+            names |= mentioned(earlier)
+    return tuple(reversed(chosen))
+
+
+def _only_binds(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom | Function | ast.ClassDef)
+
+
+def mentioned(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def bound_names(node: ast.AST) -> set[str]:
+    """List the names that a statement binds, at any depth."""
+    names: set[str] = set()
+    for n in ast.walk(node):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store | ast.Del):
+            names.add(n.id)
+        elif isinstance(n, Function | ast.ClassDef):
+            names.add(n.name)
+        elif isinstance(n, ast.alias):
+            names.add(n.asname or n.name.split(".")[0])
+        elif isinstance(n, ast.arg):
+            names.add(n.arg)
+        elif (isinstance(n, ast.ExceptHandler) and n.name) or (
+            isinstance(n, ast.MatchAs | ast.MatchStar) and n.name
+        ):
+            names.add(n.name)
+    return names
+
+
+def shown(node: ast.stmt) -> str:
+    """Give a test in one line, for people."""
+    text = " ".join(ast.unparse(ast.fix_missing_locations(node)).split())
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+# ---------------------------------------------------------------- the filter
+
+
+def why_not(unit: Unit, context: Context) -> str:
+    """Say why a test is not worth running; "" when it is."""
+    everything = [*unit.setup, unit.body]
+    if use := forbidden_use(everything, context.target):
+        return use
+    if not depends_on_target(unit, context):
+        return f"does not call {context.target}"
+    if is_true_by_itself(unit.body):
+        return "is true by itself"
+    if context.is_async and not _awaits(everything, context):
+        return f"never awaits {context.target}"
+    if bad := wrong_call(everything, context):
+        return bad
+    missing = unknown_names(everything, context)
+    return f"uses {sorted(missing)[0]}, which is not there" if missing else ""
+
+
+def depends_on_target(unit: Unit, context: Context) -> bool:
+    """Say whether what is asserted depends on a call of the target."""
+    tainted: set[str] = set()
+    for node in unit.setup:
+        _spread(node, context, tainted)
+    return _asserts_about(unit.body, context, tainted)
+
+
+def _spread(node: ast.AST, context: Context, tainted: set[str]) -> None:
+    """Mark the names that hold a result of the target, or were handed to it and may be changed."""
+    if isinstance(node, Function | ast.ClassDef):
+        if target_calls(node, context) or mentioned(node) & tainted:
+            tainted.add(node.name)
+        return
+    for child in ast.walk(node):
+        for call in target_calls(child, context, deep=False):
+            tainted |= {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
+            tainted -= {context.target}
+    if target_calls(node, context) or mentioned(node) & tainted:
+        tainted |= bound_names(node)
+
+
+def _asserts_about(node: ast.AST, context: Context, tainted: set[str]) -> bool:
+    if isinstance(node, ast.Assert):
+        return bool(target_calls(node.test, context)) or bool(mentioned(node.test) & tainted)
+    whole = isinstance(node, Function | ast.ClassDef | ast.Expr | ast.Raise)
+    if whole or _is_about_raising(node):
+        return bool(target_calls(node, context)) or bool(mentioned(node) & tainted)
+    _spread(node, context, tainted)
+    inner = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt))
+    return any(_asserts_about(child, context, tainted) for child in inner)
+
+
+def _is_about_raising(node: ast.AST) -> bool:
+    if isinstance(node, ast.Try):
+        return bool(node.handlers)
+    items = getattr(node, "items", [])
+    return any(last_name(item.context_expr) in _RAISES for item in items)
+
+
+_RAISES = {"raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns"}
+
+
+def is_true_by_itself(node: ast.AST) -> bool:
+    """Recognise asserts that no program can fail."""
+    if not isinstance(node, ast.Assert):
+        return False
+    return _always_true(node.test)
+
+
+def _always_true(test: ast.expr) -> bool:
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    if isinstance(test, ast.Tuple):
+        return bool(test.elts)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        return any(map(_always_true, test.values))
+    if isinstance(test, ast.BoolOp):
+        return all(map(_always_true, test.values))
+    if isinstance(test, ast.Call) and last_name(test.func) == "isinstance" and len(test.args) == 2:
+        return last_name(test.args[1]) == "object"
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        same = ast.dump(test.left) == ast.dump(test.comparators[0])
+        if same and isinstance(test.ops[0], ast.Eq | ast.Is | ast.LtE | ast.GtE):
+            return True
+        return _is_length_check(test)
+    return False
+
+
+def _is_length_check(test: ast.Compare) -> bool:
+    """`len(...) >= 0` holds for everything that has a length."""
+    called = isinstance(test.left, ast.Call) and last_name(test.left.func) == "len"
+    right = test.comparators[0]
+    zero = isinstance(right, ast.Constant) and right.value == 0
+    return called and zero and isinstance(test.ops[0], ast.GtE)
+
+
+def _awaits(nodes: list[ast.stmt], context: Context) -> bool:
+    """Say whether every use of a coroutine function is driven to its end somehow."""
+    for node in nodes:
+        for child in ast.walk(node):
+            if isinstance(child, ast.Await):
+                return True
+            if isinstance(child, ast.Call) and last_name(child.func) in _DRIVERS:
+                return True
+    return False
+
+
+_DRIVERS = {"run", "run_until_complete", "gather", "create_task", "wait_for", "Runner"}
+
+
+def wrong_call(nodes: list[ast.stmt], context: Context) -> str:
+    """Say how a call does not fit the signature, unless the test is about that."""
+    if context.node is None or context.is_method or any(_expects(n, "TypeError") for n in nodes):
+        return ""
+    args = context.node.args
+    most = len(args.posonlyargs) + len(args.args)
+    least = most - len(args.defaults)
+    names = {a.arg for a in [*args.args, *args.kwonlyargs]}
+    for node in nodes:
+        for call in target_calls(node, context):
+            if any(isinstance(a, ast.Starred) for a in call.args):
+                continue
+            if any(k.arg is None for k in call.keywords):
+                continue
+            given = len(call.args)
+            if given > most and args.vararg is None:
+                return f"calls {context.target} with {given} arguments; it takes {most}"
+            strange = [k.arg for k in call.keywords if k.arg not in names]
+            if strange and args.kwarg is None:
+                return f"calls {context.target} with {strange[0]}=, which it does not take"
+            if given + len(call.keywords) < least:
+                return f"calls {context.target} with too few arguments"
+    return ""
+
+
+def _expects(node: ast.stmt, error: str) -> bool:
+    return error in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def unknown_names(nodes: list[ast.stmt], context: Context) -> set[str]:
+    """List names that neither the test nor the file nor Python has."""
+    bound = set().union(*(bound_names(n) for n in nodes))
+    used = {
+        n.id
+        for node in nodes
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
+    return used - bound - context.names - set(dir(builtins)) - {context.target, "__name__"}
+
+
+# ---------------------------------------------------------------- imports of the tests
+
+
+def usable_imports(statements: list[ast.stmt], context: Context) -> list[ast.stmt]:
+    """Keep imports of the standard library; the names of the file are there anyway."""
+    kept: list[ast.stmt] = []
+    for node in statements:
+        if isinstance(node, ast.Import):
+            names = [a for a in node.names if is_known_module(a.name)]
+            if names:
+                kept.append(ast.Import(names))
+        elif isinstance(node, ast.ImportFrom):
+            known = node.level == 0 and is_known_module(node.module or "")
+            if known and not any(a.name == "*" for a in node.names):
+                kept.append(node)
+        elif isinstance(node, Function | ast.ClassDef) and node.name == context.target:
+            continue  # the model repeated the function that it was to test
+        else:
+            kept.append(node)
+    return kept
+
+
+def is_known_module(name: str) -> bool:
+    top = name.split(".")[0]
+    return top in sys.stdlib_module_names or top == "pytest"
+
+
+def missing_imports(unit: Unit, context: Context) -> tuple[ast.stmt, ...]:
+    """Import the standard modules that a test uses without saying so."""
+    names = unknown_names([*unit.setup, unit.body], context)
+    modules = sorted(n for n in names if n in _OFTEN_FORGOTTEN)
+    return tuple(ast.Import([ast.alias(name)]) for name in modules)
+
+
+_OFTEN_FORGOTTEN = frozenset(
+    [
+        "asyncio",
+        "collections",
+        "copy",
+        "datetime",
+        "decimal",
+        "fractions",
+        "functools",
+        "io",
+        "itertools",
+        "json",
+        "math",
+        "operator",
+        "os",
+        "pathlib",
+        "pytest",
+        "random",
+        "re",
+        "string",
+        "sys",
+        "tempfile",
+        "time",
+        "typing",
+        "unittest",
+    ]
+)

@@ -1,0 +1,73 @@
+"""The tests that judge: the user's first, then the docstring's examples, then the model's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from reflexfix.ask import Ask
+from reflexfix.attempt import Case, Suite, UserTests
+from reflexfix.model import Answer
+from reflexfix.task import Dropped, Task
+
+
+@dataclass(frozen=True)
+class SuiteReport:
+    """A suite with the story of how it came about."""
+
+    suite: Suite
+    written: int = 0
+    """How many own tests the model wrote, kept or not."""
+    dropped: tuple[Dropped, ...] = ()
+
+    @property
+    def own(self) -> int:
+        return sum(case.origin == "own" for case in self.suite.cases)
+
+    @property
+    def examples(self) -> int:
+        return sum(case.origin == "example" for case in self.suite.cases)
+
+
+@dataclass(frozen=True)
+class SuiteRules:
+    """What a suite is made of."""
+
+    own: bool = True
+    most_own: int = 6
+    distrust_examples: bool = False
+
+
+def trusted_cases(task: Task, rules: SuiteRules) -> list[Case]:
+    """Make cases of the docstring's examples; distrusted ones count like own tests."""
+    cases = task.examples()
+    return [replace(case, origin="own") for case in cases] if rules.distrust_examples else cases
+
+
+def build(
+    task: Task,
+    rules: SuiteRules,
+    user: UserTests | None = None,
+    answers: Iterable[Answer] = (),
+) -> SuiteReport:
+    """Put a suite together from what the user gave and what the model wrote."""
+    examples = trusted_cases(task, rules)
+    kept: list[Case] = []
+    dropped: list[Dropped] = []
+    for answer in answers:
+        kept, dropped = task.own_tests(answer.text, examples)
+    over = [
+        Dropped(case.shown, f"one more than {rules.most_own}") for case in kept[rules.most_own :]
+    ]
+    cases = (*examples, *kept[: rules.most_own])
+    control, value = task.control(cases)
+    suite = Suite(cases=cases, user=user, control=control, control_value=value)
+    return SuiteReport(suite, len(kept) + len(dropped), (*dropped, *over))
+
+
+def write(ask: Ask, rules: SuiteRules, user: UserTests | None = None) -> SuiteReport:
+    """Ask for own tests and build the suite; ask once more if no test at all survived."""
+    report = build(ask.task, rules, user, [ask.write_tests()] if rules.own else [])
+    if report.suite.empty and rules.own:
+        report = build(ask.task, rules, user, [ask.write_tests(again=True)])
+    return report

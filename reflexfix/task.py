@@ -1,0 +1,126 @@
+"""A task: one function in one file, in whatever language the file is written."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from reflexfix.attempt import Candidate, Case, UserTests
+from reflexfix.errors import UsageProblem
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an answer turned out to hold."""
+
+    code: str = ""
+    """The new code as one text; "" when there is none."""
+    file: bytes = b""
+    """The user's file with that code in it."""
+    why: str = ""
+    """Why there is no code, or what is odd about it."""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A test that was not kept, and why."""
+
+    shown: str
+    reason: str
+
+
+class Task(Protocol):
+    """What the loop needs to know of a language, a file and a function in it."""
+
+    @property
+    def language(self) -> str: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def name(self) -> str:
+        """Dotted name of the target."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """Hash of what is asked for, never of where it stands."""
+        ...
+
+    @property
+    def original(self) -> bytes: ...
+    @property
+    def unfinished(self) -> bool: ...
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Modules from elsewhere that the file needs."""
+        ...
+
+    @property
+    def old_body(self) -> str:
+        """The body as it stands in the file, to be repaired; "" for a stub."""
+        ...
+
+    def scope(self, tokens: int) -> str:
+        """Describe the target and what is around it in at most so many tokens."""
+        ...
+
+    def read(self, answer: str) -> Reading:
+        """Find the code in an answer. Never raises on what a model writes."""
+        ...
+
+    def own_tests(self, answer: str, examples: Iterable[Case]) -> tuple[list[Case], list[Dropped]]:
+        """Find the tests in an answer; those not worth running with the reason."""
+        ...
+
+    def examples(self) -> list[Case]:
+        """Make tests of the examples in the documentation."""
+        ...
+
+    def control(self, cases: Iterable[Case]) -> tuple[Case | None, str]:
+        """Make a test that must fail, and the private value that it must fail on."""
+        ...
+
+    def candidate(self, file: bytes) -> Candidate:
+        """Make a program of the user's file as it would be."""
+        ...
+
+    def user_tests(self, path: Path) -> UserTests:
+        """Take a user's own test file along with what it needs."""
+        ...
+
+
+LANGUAGES = {".py": "reflexfix.python.task"}
+"""The module that opens files of each ending."""
+
+
+def open_task(path: Path, function: str | None = None, body_only: bool = False) -> Task:
+    """Read a file and find the function to be written in it.
+
+    Raises UsageProblem: no such file, not a file, too large, unparsable, no such function.
+    """
+    if not path.exists():
+        raise UsageProblem(f"{path} does not exist.")
+    if path.is_dir():
+        raise UsageProblem(
+            f"{path} is a folder; one file is taken.", hint="name a file, and --function NAME in it"
+        )
+    if path.suffix not in LANGUAGES:
+        known = ", ".join(LANGUAGES)
+        raise UsageProblem(f"{path} has no ending that is known here ({known}).")
+    module = importlib.import_module(LANGUAGES[path.suffix])
+    task: Task = module.open_task(path, function, body_only)
+    return task
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Read a file of limited size. Raises UsageProblem."""
+    try:
+        size = path.stat().st_size
+        if size > most:
+            raise UsageProblem(f"{path} has {size:,} bytes; at most {most:,} are taken.")
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageProblem(f"{path} cannot be read: {error.strerror}.") from None

@@ -1,0 +1,37 @@
+"""What runs inside the container, and the contract between it and the outside.
+
+The container is used once. Its first process, the supervisor S (`supervisor.py`), speaks
+frames (see `wire.py`) over standard input and output, and nobody else in the container holds
+those descriptors. The outside sends a heartbeat several times a second; S ends the container
+when the stream ends, when heartbeats stop, or when its life is over.
+
+S -> outside, once:
+    {"say": "ready", "python", "facts": {...}}          what S sees of its own limits
+outside -> S, one job:
+    {"do": "probe", "nonce", "modules": [name]}         which of these can be imported?
+        -> {"say": "probe", "nonce", "missing": [name]}
+    {"do": "judge", "nonce", "files", "module", "target", "limits"}   the candidate
+    {"do": "tests", "nonce", "files", "tests"}                        then what it is judged by
+        -> {"say": "verdict", "nonce", "import": problem or null, "results": [result, ...]}
+    {"do": "pytest", "nonce", "files", "paths", "limits"}             a user's own test files
+        -> {"say": "verdict", "nonce", "import": null, "results": [result, ...]}
+
+`files` maps a path below the working folder to base64 text. `target` is {"name", "is_async"}.
+`limits` is {"test_seconds", "total_seconds", "output_bytes"}.
+
+A test is {"name", "source", "entry", "fixtures", "mode", "may_fall_back", "target"}: Python
+source that is run in the module's namespace; where `entry` names a function or a unittest
+method, that is called afterwards with the fixtures (`tmp_path`, `capsys`). `mode` is "split"
+(candidate and test in two processes, plain values between them) or "in-process".
+
+A result is {"name", "status", "mode", "seconds", "expected", "actual", "compared", "message",
+"frames", "printed", "unstable"}; status is one of passed, failed, error, timeout, memory,
+output, no-verdict. `compared` is true when the test ended in the comparison of two values
+that is shown. `unstable` is true when a second run on the same candidate said otherwise.
+
+How the split is kept: S makes itself non-dumpable before anything else, so no other process
+of the container can open its descriptors. The candidate is imported in a process C that is
+forked before S has read the tests; each test gets a fork of C and a fresh fork T of S. T
+loads the user's file with the target's body replaced by a call over a socket pair, runs the
+test, and says the verdict on a pipe that C does not have.
+"""

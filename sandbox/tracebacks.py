@@ -1,0 +1,57 @@
+"""Say what an exception was, in a form that is short, plain and safe to show."""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+from typing import Any
+
+from sandbox.modules import FOLDER
+
+SHOWN = 2000
+"""The longest text of a value or a message, in characters."""
+
+
+def short(text: str, limit: int = SHOWN) -> str:
+    """Cut a long text in the middle, where it tells least."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]} ... [{len(text) - 2 * half} characters left out] ... {text[-half:]}"
+
+
+def show(value: object) -> str:
+    """Give the repr of a value; a value that cannot say what it is, is named by its type."""
+    try:
+        return short(repr(value))
+    except Exception as error:  # a user's __repr__ may raise anything
+        return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+
+
+def message_of(error: BaseException) -> str:
+    """Give "Type: text" of an exception."""
+    try:
+        text = str(error)
+    except Exception:  # a user's __str__ may raise anything
+        text = "?"
+    name = type(error).__qualname__
+    return short(f"{name}: {text}" if text else name)
+
+
+def frames_of(trace: TracebackType | None, last: int = 3) -> list[str]:
+    """List the last frames that lie in the user's files: "file:line in function: source"."""
+    found: list[str] = []
+    for frame in traceback.extract_tb(trace)[-200:]:
+        if frame.filename.startswith(FOLDER):
+            where = frame.filename.removeprefix(FOLDER + "/")
+            found.append(f"{where}:{frame.lineno} in {frame.name}: {(frame.line or '').strip()}")
+    return found[-last:]
+
+
+def problem(error: BaseException) -> dict[str, Any]:
+    """Describe an exception as the wire carries it."""
+    frames = frames_of(error.__traceback__)
+    if isinstance(error, SyntaxError) and error.filename:
+        where = str(error.filename).removeprefix(FOLDER + "/")
+        frames.append(f"{where}:{error.lineno}: {(error.text or '').strip()}")
+    return {"message": message_of(error), "frames": frames}

@@ -1,0 +1,103 @@
+"""What tests share: the engine and its image, the cases beside the project, a command runner."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reflexfix import assemble
+from reflexfix.attempt import Limits
+from reflexfix.containers import container as containers
+from reflexfix.containers import engine as engines
+from reflexfix.containers.engine import Engine
+from reflexfix.containers.sandbox import ContainerSandbox
+from reflexfix.errors import SandboxTrouble
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Engine]:
+    """The engine that a user's command would use; the tests that need one are skipped without."""
+    try:
+        found = engines.connect(os.environ.get("REFLEXFIX_TEST_ENGINE_URL", ""))
+    except SandboxTrouble as error:
+        pytest.skip(str(error))
+    yield found
+    found.client.close()
+
+
+@pytest.fixture(scope="session")
+def sandbox_image(engine: Engine) -> str:
+    return assemble.ready_image(engine, (), print)
+
+
+@pytest.fixture(scope="session")
+def sandbox(engine: Engine, sandbox_image: str) -> Iterator[ContainerSandbox]:
+    """One sandbox for all tests with the ordinary limits; each evaluation has its own container."""
+    with ContainerSandbox(engine, sandbox_image, Limits(), pool=2) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shared() -> Path:
+    if not (SHARED / "cases").is_dir():
+        pytest.skip("the folder with cases and data beside the checkout is absent")
+    return SHARED
+
+
+@dataclass
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: bytes
+    err: str
+
+
+class Command:
+    """Runs `reflexfix` as a user does, in a process of its own, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "REFLEXFIX"))}
+        self.env |= {"PYTHONPATH": str(ROOT)}
+
+    def __call__(self, *arguments: str | Path, timeout: float = 120, **env: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "reflexfix", *map(str, arguments)],
+            cwd=self.folder,
+            env={**self.env, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr.decode("utf-8"))
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    return Command(tmp_path)
+
+
+@pytest.fixture
+def no_container_left(engine: Engine) -> Iterator[None]:
+    """Hold that a test leaves no container of this process or its children behind."""
+    before = {c["Id"] for c in ours(engine)}
+    yield
+    after = {c["Id"] for c in ours(engine)} - before
+    assert not after
+
+
+def ours(engine: Engine) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = engine.client.api.containers(
+        all=True, filters={"label": containers.APP}
+    )
+    return found
