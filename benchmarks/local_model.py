@@ -1,7 +1,7 @@
 """How fast the embedded model is, and what each default of `local.Tuning` is worth.
 
     python benchmarks/local_model.py                     every variant, every kind of work
-    python benchmarks/local_model.py --only default no-speculation --work improve --rounds 5
+    python benchmarks/local_model.py --only default one-thread --work improve --rounds 5
 
 Each round starts every variant once, one after the other and each time beginning with another
 one, so that whatever else the machine does falls on all of them. Times are seconds of wall
@@ -140,9 +140,8 @@ class Variant:
 
 VARIANTS = {
     "default": Variant(),
-    "no-speculation": Variant(Tuning(speculation="NONE")),
-    "speculation-12-48": Variant(Tuning(match_tokens=12, draft_tokens=48)),
-    "speculation-5-16": Variant(Tuning(match_tokens=5, draft_tokens=16)),
+    "speculation-12-48": Variant(Tuning(speculation="NGRAM_SIMPLE")),
+    "speculation-5-8": Variant(Tuning(speculation="NGRAM_SIMPLE", match_tokens=5, draft_tokens=8)),
     "spins-300000": Variant(Tuning(spins=300_000)),
     "spins-300": Variant(Tuning(spins=300)),
     "one-thread": Variant(Tuning(threads=1)),

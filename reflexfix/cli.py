@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reflexfix.solving import Outcome, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
-INTERRUPTED, TERMINATED, INTERNAL = 130, 143, 70
+INTERRUPTED, INTERNAL = 130, 70
 
 
 def option(name: str, *more: str, **rest: Any) -> Callable[[F], F]:
@@ -417,33 +417,25 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     debug = "--debug" in arguments or bool(os.environ.get("REFLEXFIX_DEBUG"))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, terminated)
+    raised: BaseException | None = None
     try:
         code = run(arguments)
     except ReflexfixError as error:
-        code = complain(str(error), error.exit_code)
+        raised, code = error, complain(str(error), error.exit_code)
     except click.ClickException as error:
+        raised, code = error, error.exit_code
         error.show()
-        code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        code = complain("interrupted", INTERRUPTED)
+    except (KeyboardInterrupt, click.Abort) as error:
+        raised, code = error, complain("interrupted", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read our output is gone
         code = 1
     except Exception as error:  # the boundary: anything else is a fault of ours
-        code = complain(
-            f"{type(error).__name__}: {error} (a fault of reflexfix; --debug shows where)", INTERNAL
-        )
-        if debug:
-            traceback.print_exc()
-    else:
-        debug = False
-    if debug and code not in (INTERNAL, 0, 1):
-        traceback.print_exception(*last_error())
+        what = f"{type(error).__name__}: {error} (a fault of reflexfix; --debug shows where)"
+        raised, code = error, complain(what, INTERNAL)
+    if debug and raised is not None:
+        traceback.print_exception(raised)
     sys.exit(code)
-
-
-def last_error() -> tuple[Any, Any, Any]:
-    return sys.exc_info()
 
 
 def run(arguments: list[str]) -> int:

@@ -159,7 +159,7 @@ def undo(home: Path) -> Entry:
 
 def taken_back(entry: Entry, now: bytes) -> bytes | None:
     """Reverse a write in a file that may have changed elsewhere; None where the span changed."""
-    if now == entry.after:
+    if now in (entry.after, entry.before):  # the latter when the disk was full after the journal
         return entry.before
     old, new, current = lines_of(entry.before), lines_of(entry.after), lines_of(now)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)

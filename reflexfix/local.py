@@ -75,10 +75,12 @@ class Tuning:
     spins: int = 1000
     """How often a thread looks for its next work before it sleeps. The usual 300 000 are hardly
     faster on an idle machine and far slower on one that also runs tests."""
-    speculation: str = "NGRAM_SIMPLE"
-    """Guess the next tokens from what the prompt and the answer already hold; NONE is off."""
-    match_tokens: int = 5
-    draft_tokens: int = 8
+    speculation: str = "NONE"
+    """NGRAM_SIMPLE guesses the next tokens from what the prompt and the answer already hold. On
+    a processor that pays for copied code only, costs more for tests, and may turn a close
+    decision the other way."""
+    match_tokens: int = 12
+    draft_tokens: int = 48
     repack: bool = True
     """Reorder the weights for this processor when they are loaded: slower start, faster work."""
     mapped: bool = False

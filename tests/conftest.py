@@ -67,7 +67,9 @@ class Command:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "REFLEXFIX"))}
+        self.env = {
+            k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "REFLEXFIX"))
+        }
         self.env |= {"PYTHONPATH": str(ROOT)}
 
     def __call__(self, *arguments: str | Path, timeout: float = 120, **env: str) -> Ran:
