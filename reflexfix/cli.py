@@ -18,6 +18,7 @@ from reflexfix.errors import ReflexfixError, UsageProblem
 
 if TYPE_CHECKING:
     from reflexfix.assemble import ModelChoice
+    from reflexfix.attempt import Limits
     from reflexfix.solving import Outcome, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,6 +54,27 @@ def model_options(command: F) -> F:
     ):
         command = one(command)
     return command
+
+
+def limit_options(command: F) -> F:
+    """Add the limits of one evaluation; `[tool.reflexfix.sandbox]` sets them too."""
+    for name, kind, default, text in reversed(LIMITS):
+        more = {"type": kind, "default": default, "show_default": True, "help": text}
+        command = option(name, **more)(command)
+    return command
+
+
+LIMITS: list[tuple[str, Any, Any, str]] = [
+    ("--test-seconds", click.FloatRange(0.1), 10.0, "Seconds of one test at most."),
+    ("--total-seconds", click.FloatRange(0.1), 20.0, "Seconds of all tests of a try at most."),
+    ("--memory-mb", click.IntRange(64), 512, "Memory of the container."),
+    ("--processes", click.IntRange(16), 64, "Processes and threads in the container."),
+    ("--cpus", click.FloatRange(0.1), 1.0, "Processors of the container."),
+    ("--output-bytes", click.IntRange(1), 2**20, "What a test may print."),
+    ("--file-mb", click.IntRange(1), 16, "Largest file that can be written."),
+    ("--tmp-mb", click.IntRange(1), 64, "Size of /tmp in the container."),
+    ("--tmp-files", click.IntRange(64), 4096, "Files in /tmp of the container."),
+]
 
 
 class Commands(click.Group):
@@ -114,13 +136,6 @@ def cli(debug: bool) -> None:
 @option("--max-tokens", type=click.IntRange(1), help="Tokens of the whole run at most.")
 @option("--max-seconds", type=click.FloatRange(1), help="Seconds of the whole run at most.")
 @option(
-    "--test-seconds",
-    type=click.FloatRange(0.1),
-    default=10.0,
-    show_default=True,
-    help="Seconds of one test at most.",
-)
-@option(
     "--context-tokens",
     type=click.IntRange(100),
     default=2000,
@@ -136,6 +151,14 @@ def cli(debug: bool) -> None:
 @option("--no-reflection", is_flag=True, help="Ablation: no lessons, only failures.")
 @option("--strict", is_flag=True, help="A weak result is not solved.")
 @option("--quiet", is_flag=True, help="Print nothing on standard error but trouble.")
+@limit_options
+@option(
+    "--pool",
+    type=click.IntRange(0, 16),
+    default=1,
+    show_default=True,
+    help="Containers started ahead; 0 starts each when it is needed.",
+)
 @click.option("--debug", is_flag=True, hidden=True)
 @click.pass_context
 def solve(ctx: click.Context, /, file: Path, **options: Any) -> None:
@@ -178,7 +201,7 @@ def run_solve(
     continued = runlog.find(home, options["continued"]) if options["continued"] else None
     packages = tuple(dict.fromkeys([*config.packages(table), *options["with_"]]))
     budget = Budget(options["max_tokens"], options["max_seconds"])
-    with assemble.sandbox(settings.limits, packages, display.say) as sandbox:
+    with assemble.sandbox(settings.limits, packages, display.say, options["pool"]) as sandbox:
         solving.need_packages(task, user, sandbox)
         standing = solving.as_it_stands(task, user, sandbox, settings.rules)
         if not task.unfinished and user is not None and standing.solved:
@@ -229,7 +252,6 @@ def idle_run(task: Any, sandbox: Any, settings: Settings) -> Any:
 
 def settings_of(options: Mapping[str, Any]) -> Settings:
     """Gather the options that steer a run."""
-    from reflexfix.attempt import Limits
     from reflexfix.loop import Rules
     from reflexfix.solving import Settings
     from reflexfix.suite import SuiteRules
@@ -246,7 +268,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
             test=not options["no_tests"],
             suite=suite,
         ),
-        limits=Limits().with_test_seconds(options["test_seconds"]),
+        limits=limits_of(options),
         window=options["window"],
         temperature=options["temperature"],
         seed=options["seed"],
@@ -254,6 +276,16 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         context_tokens=options["context_tokens"],
         hint=options["hint"],
     )
+
+
+def limits_of(options: Mapping[str, Any]) -> Limits:
+    """Gather the limits of one evaluation."""
+    from dataclasses import fields
+
+    from reflexfix.attempt import Limits
+
+    chosen = Limits(**{field.name: options[field.name] for field in fields(Limits)})
+    return chosen.with_test_seconds(options["test_seconds"])
 
 
 def model_choice(options: Mapping[str, Any]) -> ModelChoice:

@@ -30,14 +30,20 @@ def settings(start: Path) -> Mapping[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageProblem(f"{path} cannot be read: {error}") from None
     table = data.get("tool", {}).get("reflexfix", {})
-    if not isinstance(table, dict):
-        raise UsageProblem(f"{path}: tool.reflexfix is no table.")
-    return {name.replace("-", "_"): value for name, value in table.items()}
+    if not isinstance(table, dict) or not isinstance(table.get("sandbox", {}), dict):
+        raise UsageProblem(f"{path}: tool.reflexfix (and its sandbox) has to be a table.")
+    return {spelled(name): value for name, value in table.items()}
 
 
 def options(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what belongs to commands, without the subtables."""
-    return {name: value for name, value in table.items() if name not in TABLES}
+    """Give what belongs to commands: the table itself, and the limits of the sandbox."""
+    limits = {spelled(k): v for k, v in dict(table.get("sandbox", {})).items() if k != "packages"}
+    return {**{k: v for k, v in table.items() if k not in TABLES}, **limits}
+
+
+def spelled(name: str) -> str:
+    """Give a setting the spelling that click knows."""
+    return name.replace("-", "_")
 
 
 def packages(table: Mapping[str, Any]) -> tuple[str, ...]:

