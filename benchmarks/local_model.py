@@ -216,7 +216,8 @@ def main() -> None:
         )
         for name in names:
             _measure(name, options.model, options.work, results)
-            print(f"round {number + 1}: {name} measured", file=sys.stderr)
+            latest = (f"{kind} {results.seconds[name, kind][-1]:.1f} s" for kind in options.work)
+            print(f"round {number + 1}: {name}: {', '.join(latest)}", file=sys.stderr)
     print(_table(options.only, ["start", *options.work], results))
     print(_sameness(options.only, options.work, results))
 

@@ -13,6 +13,8 @@ from reflexfix.model import Answer, Model, Question, Request
 from reflexfix.task import Task
 
 LESSON_TOKENS = 160
+TEST_TOKENS = 100
+"""The longest test that is worth waiting for; small models go on and on otherwise."""
 LESSON_CHARACTERS = 600
 
 
@@ -72,7 +74,6 @@ class Ask:
 
     def _ask(self, question: Question, model: Model, warmer: float | None, **fields: str) -> Answer:
         temperature = self.temperature if warmer is None else max(warmer, self.temperature)
-        tokens = LESSON_TOKENS if question == "reflect" else self.answer_tokens
         language = self.task.language
         known = {"scope": self.task.scope(self.context_tokens), "name": self.task.name}
         return model.complete(
@@ -82,9 +83,18 @@ class Ask:
                 prompt=filled(assets.prompt(language, question), **known, **fields),
                 temperature=temperature,
                 seed=self.seed,
-                answer_tokens=tokens,
+                answer_tokens=self._longest(question),
             )
         )
+
+
+    def _longest(self, question: Question) -> int:
+        """Say how long an answer to this question may be, in tokens."""
+        if question == "reflect":
+            return LESSON_TOKENS
+        if question == "write_tests":
+            return min(self.answer_tokens, TEST_TOKENS * (self.test_count + 1))
+        return self.answer_tokens
 
 
 _AGAIN = "Plain assert statements only, one a line, each calling the function.\n"

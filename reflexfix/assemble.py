@@ -11,6 +11,7 @@ from reflexfix import runlog
 from reflexfix.attempt import Limits
 from reflexfix.containers import engine as engines
 from reflexfix.containers import image as images
+from reflexfix.containers import rust
 from reflexfix.containers.engine import Engine
 from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import UsageProblem
@@ -139,9 +140,11 @@ def engine() -> Engine:
     return engines.connect()
 
 
-def ready_image(found: Engine, packages: tuple[str, ...], say: Say) -> str:
+def ready_image(
+    found: Engine, packages: tuple[str, ...], say: Say, language: str = "python"
+) -> str:
     """Give the id of the image, building it on first use. Raises SandboxTrouble."""
-    recipe = images.Recipe(packages=packages)
+    recipe = images.Recipe(language, packages if language == "python" else ())
     there = images.find(found, recipe)
     if there is None:
         for step in images.build(found, recipe):
@@ -153,13 +156,27 @@ def ready_image(found: Engine, packages: tuple[str, ...], say: Say) -> str:
 
 @contextlib.contextmanager
 def sandbox(
-    limits: Limits, packages: tuple[str, ...], say: Say, pool: int = 1
+    limits: Limits,
+    packages: tuple[str, ...],
+    say: Say,
+    pool: int = 1,
+    language: str = "python",
 ) -> Iterator[ContainerSandbox]:
     """Open the sandbox for as long as the `with` lasts; orphans of dead runs are removed first."""
     from reflexfix.containers import container as containers
 
-    found = engine()
-    image = ready_image(found, packages, say)
-    containers.sweep(found)
-    with ContainerSandbox(found, image, limits, pool) as opened:
-        yield opened
+    with contextlib.closing(engine()) as found:
+        image = ready_image(found, packages, say, language)
+        with engines.speaking(found):
+            containers.sweep(found)
+        with opened_for(language, found, image, limits, pool) as opened:
+            yield opened
+
+
+def opened_for(
+    language: str, found: Engine, image: str, limits: Limits, pool: int
+) -> ContainerSandbox:
+    """Give the sandbox of a language; that for Rust uses two containers at a time."""
+    if language == "rust":
+        return rust.RustSandbox(found, image, rust.limits_for(limits), pool and max(pool, 2))
+    return ContainerSandbox(found, image, limits, pool)

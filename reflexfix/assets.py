@@ -17,7 +17,7 @@ def prompt(language: str, question: str) -> str:
 def sandbox_files() -> dict[str, bytes]:
     """Give what goes into the image, by path below ROOT."""
     folder = ROOT / "sandbox"
-    files = sorted(folder.glob("*.py"))
+    files = sorted([*folder.glob("*.py"), *folder.glob("*.rs")])
     return {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
 
 

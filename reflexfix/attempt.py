@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 Origin = Literal["user", "example", "own"]
 Mode = Literal["split", "in-process"]
@@ -24,6 +24,7 @@ class Limits:
 
     test_seconds: float = 10.0
     total_seconds: float = 20.0
+    compile_seconds: float = 20.0
     memory_mb: int = 512
     processes: int = 64
     cpus: float = 1.0
@@ -31,6 +32,8 @@ class Limits:
     file_mb: int = 16
     tmp_mb: int = 64
     tmp_files: int = 4096
+    tmp_exec: bool = False
+    """Whether code may be loaded from /tmp: what a compiler made has to lie somewhere."""
 
     def with_test_seconds(self, seconds: float) -> Limits:
         """Give each test this long, and the whole evaluation at least twice that."""
@@ -195,6 +198,8 @@ class Candidate:
     is_async: bool = False
     stub_files: Mapping[str, bytes] = field(default_factory=dict)
     """The files as the user wrote them: what the test's side is made of."""
+    edition: str = ""
+    """The edition of a Rust crate."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +219,8 @@ class UserTests:
     """A file of plain asserts that is run, not collected."""
     control: str = ""
     """Source of a test file that must fail; "" when none could be made."""
+    cases: tuple[Case, ...] = ()
+    """The tests one by one, where the language has no runner of the user's own."""
 
 
 @dataclass(frozen=True)
@@ -243,4 +250,13 @@ class Sandbox(Protocol):
 
     def missing(self, modules: tuple[str, ...]) -> tuple[str, ...]:
         """Say which of these modules cannot be imported there."""
+        ...
+
+
+@runtime_checkable
+class TypeChecker(Protocol):
+    """A sandbox that can tell, before any candidate is there, which tests fit the signature."""
+
+    def type_check(self, candidate: Candidate, cases: tuple[Case, ...]) -> dict[str, str]:
+        """Name the cases that do not compile against the stub, with the reason."""
         ...

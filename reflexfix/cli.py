@@ -67,6 +67,7 @@ def limit_options(command: F) -> F:
 LIMITS: list[tuple[str, Any, Any, str]] = [
     ("--test-seconds", click.FloatRange(0.1), 10.0, "Seconds of one test at most."),
     ("--total-seconds", click.FloatRange(0.1), 20.0, "Seconds of all tests of a try at most."),
+    ("--compile-seconds", click.FloatRange(0.1), 20.0, "Seconds of one compilation (Rust)."),
     ("--memory-mb", click.IntRange(64), 512, "Memory of the container."),
     ("--processes", click.IntRange(16), 64, "Processes and threads in the container."),
     ("--cpus", click.FloatRange(0.1), 1.0, "Processors of the container."),
@@ -86,7 +87,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="reflexfix")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error; goes anywhere.")
 def cli(debug: bool) -> None:
     """Write or repair one function: a model writes it, tests judge it in a sandbox,
     a failure becomes a lesson, and the next try knows it."""
@@ -159,7 +160,6 @@ def cli(debug: bool) -> None:
     show_default=True,
     help="Containers started ahead; 0 starts each when it is needed.",
 )
-@click.option("--debug", is_flag=True, hidden=True)
 @click.pass_context
 def solve(ctx: click.Context, /, file: Path, **options: Any) -> None:
     """Complete the unfinished function in FILE, and print the file."""
@@ -201,7 +201,9 @@ def run_solve(
     continued = runlog.find(home, options["continued"]) if options["continued"] else None
     packages = tuple(dict.fromkeys([*config.packages(table), *options["with_"]]))
     budget = Budget(options["max_tokens"], options["max_seconds"])
-    with assemble.sandbox(settings.limits, packages, display.say, options["pool"]) as sandbox:
+    with assemble.sandbox(
+        settings.limits, packages, display.say, options["pool"], task.language
+    ) as sandbox:
         solving.need_packages(task, user, sandbox)
         standing = solving.as_it_stands(task, user, sandbox, settings.rules)
         if not task.unfinished and user is not None and standing.solved:
@@ -284,7 +286,8 @@ def limits_of(options: Mapping[str, Any]) -> Limits:
 
     from reflexfix.attempt import Limits
 
-    chosen = Limits(**{field.name: options[field.name] for field in fields(Limits)})
+    given = {field.name: options[field.name] for field in fields(Limits) if field.name in options}
+    chosen = Limits(**given)
     return chosen.with_test_seconds(options["test_seconds"])
 
 
@@ -447,6 +450,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and end with its exit code; every error is one clear line."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments or bool(os.environ.get("REFLEXFIX_DEBUG"))
+    arguments = [argument for argument in arguments if argument != "--debug"]
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, terminated)
     raised: BaseException | None = None

@@ -132,8 +132,8 @@ class Run:
         """Ask for the first body and for the tests at the same time: neither needs the other."""
         rules, user = self.rules.suite, self.user
         if self.start is not None:
-            return None, suites.write(self.ask, rules, user)
-        report = in_background(lambda: suites.write(self.ask, rules, user))
+            return None, suites.write(self.ask, rules, user, self.sandbox)
+        report = in_background(lambda: suites.write(self.ask, rules, user, self.sandbox))
         first = self.ask.implement(self.memory)
         return first, report.result()
 

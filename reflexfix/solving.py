@@ -12,6 +12,7 @@ from reflexfix import runlog
 from reflexfix.ask import Ask
 from reflexfix.assemble import Models, Say
 from reflexfix.attempt import SOLVED, Attempt, Label, Limits, Suite, UserTests, Verdict
+from reflexfix.containers import image as images
 from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import BudgetSpent, ReflexfixError, UsageProblem
 from reflexfix.loop import Event, Rules, Run, Stopped, label
@@ -85,6 +86,11 @@ def need_packages(task: Task, user: UserTests | None, sandbox: ContainerSandbox)
     """Hold that the image has what the file imports. Raises UsageProblem with the line to add."""
     wanted = tuple(dict.fromkeys([*task.packages, *(user.packages if user else ())]))
     missing = sandbox.missing(wanted)
+    if missing and task.language == "rust":
+        raise UsageProblem(
+            f"{task.path.name} uses {', '.join(missing)}; the sandbox has the standard library alone.",
+            hint="leave the `use` line out if nothing needs it",
+        )
     if missing:
         names = " ".join(f"--with {name}" for name in missing)
         table = ", ".join(f'"{name}"' for name in missing)
@@ -257,4 +263,5 @@ def say_first_line(models: Models, sandbox: ContainerSandbox, say: Say) -> dict[
     say(f"model: {models.where} · sandbox: {where}")
     for one in weak:
         say(f"warning: on this engine: {one}")
-    return {"model": models.where, "sandbox": where, "image": sandbox.image}
+    base = images.base_of(sandbox.engine, sandbox.image)
+    return {"model": models.where, "sandbox": where, "image": sandbox.image, "base": base}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,15 +77,18 @@ def read_python(data: bytes, name: str) -> Source:
     refuse_size(len(data), name)
     bom = _BOM if data.startswith(_BOM) else b""
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(lines).readline)
         encoding = "utf-8" if bom else encoding
-        text = data[len(bom) :].decode(encoding)
-    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some encodings warn of escapes in the text
+            text = data[len(bom) :].decode(encoding)
+            unchanged = bom + text.encode(encoding) == data
+    except (SyntaxError, ValueError, LookupError) as error:
         raise UsageProblem(f"{name} cannot be decoded: {error}") from None
-    source = Source(text, encoding, bom)
-    if "\0" in text or source.encode(text) != data:
+    if "\0" in text or not unchanged:
         raise UsageProblem(f"{name} cannot be decoded and written back unchanged as {encoding}.")
-    return source
+    return Source(text, encoding, bom)
 
 
 def refuse_size(size: int, name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reflexfix.ask import Ask
-from reflexfix.attempt import Case, Suite, UserTests
+from reflexfix.attempt import Case, Sandbox, Suite, TypeChecker, UserTests
 from reflexfix.model import Answer
 from reflexfix.task import Dropped, Task
 
@@ -49,6 +49,7 @@ def build(
     rules: SuiteRules,
     user: UserTests | None = None,
     answers: Iterable[Answer] = (),
+    sandbox: Sandbox | None = None,
 ) -> SuiteReport:
     """Put a suite together from what the user gave and what the model wrote."""
     examples = trusted_cases(task, rules)
@@ -56,6 +57,10 @@ def build(
     dropped: list[Dropped] = []
     for answer in answers:
         kept, dropped = task.own_tests(answer.text, examples)
+    wrong = ill_typed(task, sandbox, (*examples, *kept))
+    dropped += [Dropped(case.shown, wrong[case.name]) for case in (*examples, *kept)
+                if case.name in wrong]  # fmt: skip
+    examples, kept = ([c for c in some if c.name not in wrong] for some in (examples, kept))
     over = [
         Dropped(case.shown, f"one more than {rules.most_own}") for case in kept[rules.most_own :]
     ]
@@ -65,9 +70,18 @@ def build(
     return SuiteReport(suite, len(kept) + len(dropped), (*dropped, *over))
 
 
-def write(ask: Ask, rules: SuiteRules, user: UserTests | None = None) -> SuiteReport:
+def ill_typed(task: Task, sandbox: Sandbox | None, cases: tuple[Case, ...]) -> dict[str, str]:
+    """Name the cases that do not fit the signature, where the language can tell beforehand."""
+    if not isinstance(sandbox, TypeChecker):
+        return {}
+    return sandbox.type_check(task.candidate(task.original), cases)
+
+
+def write(
+    ask: Ask, rules: SuiteRules, user: UserTests | None = None, sandbox: Sandbox | None = None
+) -> SuiteReport:
     """Ask for own tests and build the suite; ask once more if no test at all survived."""
-    report = build(ask.task, rules, user, [ask.write_tests()] if rules.own else [])
+    report = build(ask.task, rules, user, [ask.write_tests()] if rules.own else [], sandbox)
     if report.suite.empty and rules.own:
-        report = build(ask.task, rules, user, [ask.write_tests(again=True)])
+        report = build(ask.task, rules, user, [ask.write_tests(again=True)], sandbox)
     return report

@@ -92,7 +92,7 @@ class Task(Protocol):
         ...
 
 
-LANGUAGES = {".py": "reflexfix.python.task"}
+LANGUAGES = {".py": "reflexfix.python.task", ".rs": "reflexfix.rust.task"}
 """The module that opens files of each ending."""
 
 

@@ -7,31 +7,44 @@ when the stream ends, when heartbeats stop, or when its life is over.
 
 S -> outside, once:
     {"say": "ready", "python", "facts": {...}}          what S sees of its own limits
-outside -> S, one job:
+outside -> S, one job; its last order carries the nonce that the answer has to carry:
     {"do": "probe", "nonce", "modules": [name]}         which of these can be imported?
         -> {"say": "probe", "nonce", "missing": [name]}
-    {"do": "judge", "nonce", "files", "module", "target", "limits"}   the candidate
+    {"do": "judge", "split", "files", "module", "target", "limits"}   the candidate
     {"do": "tests", "nonce", "files", "tests"}                        then what it is judged by
         -> {"say": "verdict", "nonce", "import": problem or null, "results": [result, ...]}
-    {"do": "pytest", "nonce", "files", "paths", "limits"}             a user's own test files
+    {"do": "pytest", "nonce", "files", "paths", "roots", "script", "limits"}  a user's test files
         -> {"say": "verdict", "nonce", "import": null, "results": [result, ...]}
 
 `files` maps a path below the working folder to base64 text. `target` is {"name", "is_async"}.
-`limits` is {"test_seconds", "total_seconds", "output_bytes"}.
+`split` says whether any test is in split mode. `limits` is {"test_seconds", "total_seconds",
+"output_bytes"}; the import has `test_seconds` too, and is part of `total_seconds`. A problem is
+{"status", "message", "frames"}.
 
-A test is {"name", "source", "entry", "fixtures", "mode", "may_fall_back", "target"}: Python
-source that is run in the module's namespace; where `entry` names a function or a unittest
-method, that is called afterwards with the fixtures (`tmp_path`, `capsys`). `mode` is "split"
-(candidate and test in two processes, plain values between them) or "in-process".
+A test is {"name", "source", "entry", "fixtures", "mode", "may_fall_back", "target", "control"}:
+Python source that is run in the module's namespace; where `entry` names a function or a
+unittest method, that is called afterwards with the fixtures (`tmp_path`, `capsys`). `mode` is
+"split" (candidate and test in two processes, plain values between them) or "in-process".
+`control` marks the test that must fail.
 
 A result is {"name", "status", "mode", "seconds", "expected", "actual", "compared", "message",
 "frames", "printed", "unstable"}; status is one of passed, failed, error, timeout, memory,
-output, no-verdict. `compared` is true when the test ended in the comparison of two values
-that is shown. `unstable` is true when a second run on the same candidate said otherwise.
+output, no-verdict, and for a user's tests skipped. `compared` is true when the test ended in
+the comparison of two values that is shown. `unstable` is true when a second run on the same
+candidate said otherwise. `lost` is true where a test was not run because an earlier one brought
+down the process that answers to all: the outside runs it again in another container. Texts are
+cut (see `results.py`) so that no verdict is too large for the outside.
 
 How the split is kept: S makes itself non-dumpable before anything else, so no other process
-of the container can open its descriptors. The candidate is imported in a process C that is
-forked before S has read the tests; each test gets a fork of C and a fresh fork T of S. T
+of the container can open its descriptors or memory; nor those of any other process that it
+forks. The candidate is imported in a process C that is forked before S has read the tests and
+the nonce; each test gets a fork of C and a fresh fork T of S, which keeps no other test. T
 loads the user's file with the target's body replaced by a call over a socket pair, runs the
-test, and says the verdict on a pipe that C does not have.
+test, and says the verdict on a pipe that C does not have. T imports nothing from where C can
+write. After each test every process but S and C is killed and /tmp is emptied.
+
+Nothing that C or T says can end S: frames are bounded, and what is odd in them makes that one
+test `no-verdict`. What is not held: a candidate may lower its own score for the kernel's choice
+when memory runs out, so one that fills the memory with processes smaller than S can bring S
+down; that is trouble for the outside, never a verdict.
 """

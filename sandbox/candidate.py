@@ -7,28 +7,47 @@ import inspect
 import os
 import socket
 import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from sandbox import modules, process, tracebacks, wire
 
 
-def run(job: dict[str, Any], files: dict[str, bytes], control: socket.socket, output: int) -> None:
+def run(
+    job: dict[str, Any], files: dict[str, bytes], control: socket.socket, output: int
+) -> NoReturn:
     """Be the process C: never returns to the supervisor's code, never sees a test."""
-    process.take_descriptors({control.fileno()}, output)
-    process.ordinary_signals()
-    process.be_killed_first()
-    modules.install(files)
+    try:
+        process.take_descriptors({control.fileno()}, output)
+        process.offer_to_the_kernel(FIRST)
+        modules.install(files)
+        module = imported(job, control)
+        if module is not None:
+            process.offer_to_the_kernel(NOT_FIRST)
+            wire.send(control, {"import": None})
+            fork_for_each_test(lambda c: serve(module, job["target"], c), control)
+        os._exit(0)
+    finally:
+        os._exit(process.LOST)
+
+
+FIRST, NOT_FIRST = 1000, 0
+"""How gladly the kernel kills C: while it imports and while it answers, before all others; while
+it waits as the parent of the next one, no more gladly than a test that uses up the memory."""
+
+
+def imported(job: dict[str, Any], control: socket.socket) -> ModuleType | None:
+    """Import the module, or say what it raised."""
     try:
         module = modules.load(job["module"])
         function_of(module, job["target"])
     except BaseException as error:  # whatever the user's module raises is a fact about it
         wire.send(control, {"import": tracebacks.problem(error)})
-    else:
-        wire.send(control, {"import": None})
-        fork_for_each_test(module, job["target"], control)
-    flush()
-    os._exit(0)
+        return None
+    finally:
+        flush()
+    return module
 
 
 def function_of(module: ModuleType, target: dict[str, Any]) -> Any:
@@ -39,20 +58,42 @@ def function_of(module: ModuleType, target: dict[str, Any]) -> Any:
     return found
 
 
-def fork_for_each_test(module: ModuleType, target: dict[str, Any], control: socket.socket) -> None:
+def fork_for_each_test(serve: Callable[[socket.socket], object], control: socket.socket) -> None:
     """Serve one channel after the other, each in a fork that knows nothing of the others."""
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not descriptors:
             return
-        pid = os.fork()
+        process.reap()  # what the module started while it was imported has been ended
+        try:
+            pid = os.fork()
+        except OSError:
+            pid = -1
         if pid == 0:
-            control.close()
-            serve(module, target, socket.socket(fileno=descriptors[0]))
-            os._exit(0)
+            be_the_fork(serve, control, descriptors[0])
         os.close(descriptors[0])
-        _, status = os.waitpid(pid, 0)
-        wire.send(control, {"ended": process.describe(status)})
+        how = wait_for(pid) if pid > 0 else "left no room for another process"
+        wire.send(control, {"ended": how})
+
+
+def be_the_fork(
+    serve: Callable[[socket.socket], object], control: socket.socket, descriptor: int
+) -> NoReturn:
+    """Serve one test, and never return to the loop that serves the next."""
+    try:
+        process.offer_to_the_kernel(FIRST)
+        control.close()
+        serve(socket.socket(fileno=descriptor))
+        os._exit(0)
+    finally:
+        os._exit(process.LOST)
+
+
+def wait_for(pid: int) -> str:
+    try:
+        return process.describe(os.waitpid(pid, 0)[1])
+    except ChildProcessError:  # the module asked that its children be forgotten
+        return "ended unseen"
 
 
 def serve(module: ModuleType, target: dict[str, Any], channel: socket.socket) -> None:
@@ -92,35 +133,35 @@ def carried(kind: str, value: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         return {kind: wire.encode((value, args, kwargs))}
     except wire.Refused as error:
         return {"refused": str(error)}
-    except RecursionError:
-        return {"refused": "unsupported type: nested too deep"}
 
 
 def raised(error: BaseException, args: Any, kwargs: Any) -> dict[str, Any]:
     """Describe an exception so that the test's side can raise one of the same class."""
-    bases = [(kind.__module__, kind.__qualname__) for kind in type(error).__mro__]
-    fields = (list(bases), plain(error.args), plain(getattr(error, "__dict__", {})))
+    try:
+        fields = fields_of(error)
+    except BaseException:  # its class can make any look at it raise
+        fields = UNSPEAKABLE
     reply = carried("raised", fields, args, kwargs)
     if "refused" in reply:
         reply = carried("raised", fields, (), {})
     return reply | tracebacks.problem(error)
 
 
-def plain(value: Any) -> Any:
-    """Keep what the wire carries; say the rest in words."""
-    if isinstance(value, tuple):
-        return tuple(plain_item(item) for item in value)
-    return {str(k): v for k, v in dict(value).items() if carries(v)}
+UNSPEAKABLE: Any = ([("builtins", "Exception")], ("an exception that cannot be looked at",), {})
 
 
-def plain_item(value: Any) -> Any:
-    return value if carries(value) else tracebacks.show(value)
+def fields_of(error: BaseException) -> tuple[list[Any], tuple[Any, ...], dict[str, Any]]:
+    """Give its classes by name, its arguments and its attributes; what cannot cross, in words."""
+    bases = [(str(kind.__module__), tracebacks.name_of(kind)) for kind in type(error).__mro__]
+    args = [arg if carries(arg) else tracebacks.show(arg) for arg in error.args]
+    attributes = {str(k): v for k, v in dict(vars(error)).items() if carries(v)}
+    return list(bases), tuple(args), attributes
 
 
 def carries(value: Any) -> bool:
     try:
         wire.encode(value)
-    except (wire.Refused, RecursionError):
+    except wire.Refused:
         return False
     return True
 

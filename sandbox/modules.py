@@ -11,8 +11,12 @@ import sys
 from collections.abc import Sequence
 from types import CodeType, ModuleType
 
-FOLDER = "/tmp/work"
-"""Where the files would be; what `__file__` and tracebacks say."""
+FOLDER = "/work"
+"""Where the files would be: what `__file__` and tracebacks say.
+
+Nothing can be there, since only /tmp can be written: whatever a candidate leaves on disk is in no
+package's search path on the test's side.
+"""
 
 CALL = "__reflexfix_call__"
 
@@ -96,6 +100,7 @@ def with_stub(source: bytes, name: str) -> ast.Module:
 def install(files: dict[str, bytes], stub: tuple[str, str] | None = None) -> None:
     """Put the user's files before everything else that can be imported."""
     sys.meta_path.insert(0, Files(files, stub))
+    sys.modules["__main__"] = ModuleType("__main__")  # it was the supervisor
     for name in [n for n in sys.modules if n.split(".")[0] == "sandbox"]:
         del sys.modules[name]  # the user may have a module of that name
     tops = {path.split("/")[0].removesuffix(".py") for path in files}

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 PR_SET_DUMPABLE = 4
+LOST = 70
+"""The status of a process of ours that could not do what it was forked for."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -18,10 +23,15 @@ def set_dumpable(flag: bool) -> None:
     _LIBC.prctl(PR_SET_DUMPABLE, int(flag), 0, 0, 0)
 
 
-def be_killed_first() -> None:
-    """Offer this process to the kernel when memory runs out, so that S and T outlive it."""
-    set_dumpable(True)  # a non-dumpable process may not write its own score
-    Path("/proc/self/oom_score_adj").write_text("1000")
+def offer_to_the_kernel(score: int) -> None:
+    """Say how gladly this process is killed when memory runs out: 1000 is before all others.
+
+    A process that is not dumpable may not write its own score, so it is dumpable meanwhile.
+    """
+    set_dumpable(True)
+    with contextlib.suppress(OSError):  # the candidate may have left no descriptor to write with
+        Path("/proc/self/oom_score_adj").write_text(str(score))
+    set_dumpable(False)
 
 
 def take_descriptors(keep: set[int], output: int) -> None:
@@ -49,6 +59,18 @@ def others(keep: set[int]) -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in keep]
 
 
+def is_dead(pid: int) -> bool:
+    """Whether a process has ended, collected by its parent or not.
+
+    One whose first thread has ended looks the same while its other threads live.
+    """
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state in "ZX" and len(os.listdir(f"/proc/{pid}/task")) <= 1
+    except OSError:
+        return True
+
+
 def reap() -> dict[int, int]:
     """Collect every child that has ended: process id to wait status."""
     statuses: dict[int, int] = {}
@@ -65,11 +87,12 @@ def kill_all_but(keep: set[int], seconds: float = 2.0) -> dict[int, int]:
     """End every process but these and this one, and give the wait statuses of the dead.
 
     A candidate that forks faster than it can be counted loses the kept ones too: one signal
-    to all is the only kill that no fork can escape.
+    to all is the only kill that no fork can escape. The dead children of a kept process are its
+    own to collect.
     """
     statuses = reap()
     deadline = time.monotonic() + seconds
-    while alive := others(keep):
+    while alive := [pid for pid in others(keep) if not is_dead(pid)]:
         if time.monotonic() > deadline:
             keep = set()
             with contextlib.suppress(ProcessLookupError):
@@ -83,18 +106,38 @@ def kill_all_but(keep: set[int], seconds: float = 2.0) -> dict[int, int]:
     return statuses | reap()
 
 
-def empty_folder(path: str) -> None:
-    """Remove all that a test left in the only writable place, whatever its names or modes."""
-    for entry in list(os.scandir(path)):
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                os.chmod(entry.path, 0o700)
-                empty_folder(entry.path)
-                os.rmdir(entry.path)
-            else:
-                os.unlink(entry.path)
-        except OSError:
-            continue
+def empty_folder(folder: str, seconds: float = 2.0) -> None:
+    """Remove all that a test left in the only writable place, whatever its names or modes.
+
+    Folders are brought to the top before they are emptied: they may be nested deeper than a
+    path can say. Ends in time even if somebody goes on writing meanwhile.
+    """
+    until, number = time.monotonic() + seconds, itertools.count()
+    while (entries := _inside(folder)) and time.monotonic() < until:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                _try(os.unlink, entry.path)
+                continue
+            _try(os.chmod, entry.path, 0o700)
+            for inner in _inside(entry.path):
+                if inner.is_dir(follow_symlinks=False):
+                    _try(os.chmod, inner.path, 0o700)
+                    _try(os.rename, inner.path, f"{folder}/.emptied-{next(number)}")
+                else:
+                    _try(os.unlink, inner.path)
+            _try(os.rmdir, entry.path)
+
+
+def _inside(path: str) -> list[os.DirEntry[str]]:
+    try:
+        return list(os.scandir(path))
+    except OSError:
+        return []
+
+
+def _try(act: Callable[..., None], *arguments: Any) -> None:
+    with contextlib.suppress(OSError):
+        act(*arguments)
 
 
 def out_of_memory_kills() -> int:
@@ -115,6 +158,6 @@ def describe(status: int) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         with contextlib.suppress(ValueError):
-            return f"killed by {signal.Signals(number).name}"
-        return f"killed by signal {number}"
+            return f"was killed by {signal.Signals(number).name}"
+        return f"was killed by signal {number}"
     return f"exited with status {os.waitstatus_to_exitcode(status)}"

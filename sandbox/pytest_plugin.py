@@ -7,10 +7,13 @@ import pathlib
 import runpy
 import socket
 import sys
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 from sandbox import process, tracebacks, wire
-from sandbox.modules import FOLDER
+
+FOLDER = "/tmp/work"
+"""Where the project's files are put: pytest wants them on disk."""
 
 
 class Reporter:
@@ -34,15 +37,48 @@ class Reporter:
         self.say(begin=nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.skipped and not hasattr(report, "wasxfail"):
-            self.say(report=report.nodeid, status="skipped", message="", frames=[])
+        if report.skipped:
+            self.say(report=report.nodeid, **of_skipped(report))
         elif report.when == "call" or report.failed:
             self.say(report=report.nodeid, **outcome(report))
 
 
+def of_skipped(report: Any) -> dict[str, Any]:
+    """A test that was skipped, or failed as it was expected to, says nothing of the candidate.
+
+    Unless the candidate itself raised what skips: then it has kept the test from its verdict.
+    """
+    if is_marked_xfail(report) or is_the_tests_own(report):
+        return {"status": "skipped", "message": "", "frames": []}
+    message = f"skipped from {place(report)}, not by the test"
+    return {"status": "no-verdict", "message": message, "frames": []}
+
+
+def is_marked_xfail(report: Any) -> bool:
+    reason = getattr(report, "wasxfail", None)
+    return reason is not None and not reason.startswith("reason: ")  # that is pytest.xfail()
+
+
+def place(report: Any) -> str:
+    """Say in which file a test was skipped."""
+    if isinstance(report.longrepr, tuple):
+        return str(pathlib.Path(FOLDER, report.longrepr[0]))
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(pathlib.Path(FOLDER, crash.path)) if crash is not None else "?"
+
+
+def is_the_tests_own(report: Any) -> bool:
+    """Whether the test, its conftest.py or a plugin's fixture has skipped it."""
+    where = place(report)
+    if report.when != "call" and not where.startswith(FOLDER):
+        return True
+    own = pathlib.Path(FOLDER, report.nodeid.partition("::")[0])
+    return where == str(own) or where.endswith("/conftest.py")
+
+
 def outcome(report: Any) -> dict[str, Any]:
     """Translate pytest's report of one phase of one test."""
-    if report.passed or hasattr(report, "wasxfail"):
+    if report.passed:
         return {"status": "passed", "message": "", "frames": []}
     crash = getattr(report.longrepr, "reprcrash", None)
     message = crash.message if crash is not None else last_lines(report.longreprtext)
@@ -75,23 +111,30 @@ def run(
     done: set[str],
     verdict: socket.socket,
     output: int,
-) -> None:
+) -> NoReturn:
     """Be the process that runs pytest, or a plain script of asserts."""
-    process.take_descriptors({verdict.fileno()}, output)
-    process.ordinary_signals()
-    process.be_killed_first()
+    try:
+        process.take_descriptors({verdict.fileno()}, output)
+        process.offer_to_the_kernel(1000)
+        report(job, Reporter(verdict, done))
+        os._exit(0)
+    finally:
+        os._exit(process.LOST)
+
+
+def report(job: dict[str, Any], reporter: Reporter) -> None:
+    """Run what is to be run, where and as the user would."""
     os.chdir(FOLDER)
+    sys.modules["__main__"] = ModuleType("__main__")  # it was the supervisor
     sys.path[:0] = [FOLDER, *(f"{FOLDER}/{folder}" for folder in job["roots"])]
     for name in [n for n in sys.modules if n.split(".")[0] == "sandbox"]:
         del sys.modules[name]  # the user may have a module of that name
-    reporter = Reporter(verdict, done)
     if job["script"]:
         run_script(job["paths"][0], reporter)
     else:
         run_pytest(job["paths"], reporter)
     sys.stdout.flush()
     reporter.say(end=True)
-    os._exit(0)
 
 
 def run_script(path: str, reporter: Reporter) -> None:

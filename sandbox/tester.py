@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 import importlib
 import inspect
 import io
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import unittest
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NoReturn
 
 from sandbox import checks, modules, process, tracebacks, wire
@@ -21,6 +23,10 @@ from sandbox import checks, modules, process, tracebacks, wire
 
 class Trouble(BaseException):
     """A call that has no answer: no test can catch it by asking for an Exception."""
+
+
+class Died(Trouble):
+    """The candidate's process ended before it answered."""
 
 
 class Refusal(Trouble):
@@ -36,6 +42,9 @@ class Remote:
         self.trouble: Trouble | None = None
         """The first call without an answer; a test that swallowed it has not passed."""
         self.argument_refused = False
+        """Whether the test, not the candidate, asks for more than the wire carries."""
+        self.unseen: BaseException | None = None
+        """The last exception that was raised here and that loops and tasks swallow unseen."""
         self.problems: dict[int, dict[str, Any]] = {}
         """Where the candidate raised, by the id of the exception that was raised here."""
 
@@ -49,10 +58,10 @@ class Remote:
     def _exchange(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
         """Give whether the candidate raised, and what it raised or returned."""
         try:
-            wire.send(self.channel, {"call": self._encoded(args, kwargs)})
+            self._send(args, kwargs)
             return self._read(wire.receive(self.channel), args, kwargs)
         except (wire.Closed, OSError):
-            self._fail(Trouble("the candidate's process ended during the call"))
+            self._fail(Died("the candidate's process ended during the call"))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             self._fail(Trouble(f"the candidate's process answered nonsense: {error}"))
 
@@ -60,11 +69,12 @@ class Remote:
         self.trouble = self.trouble or trouble
         raise trouble from None
 
-    def _encoded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _send(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
-            return wire.encode((args, kwargs))
-        except (wire.Refused, RecursionError) as error:
-            self.argument_refused = True
+            wire.send(self.channel, {"call": wire.encode((args, kwargs))})
+        except wire.Refused as error:
+            # a candidate can answer with a value that is just too much to be handed on
+            self.argument_refused = self.calls == 1 or not isinstance(error, wire.TooMuch)
             self._fail(Refusal(f"argument of {error}"))
 
     def _read(
@@ -86,14 +96,23 @@ class Remote:
     def _rebuilt(self, fields: Any, reply: dict[str, Any]) -> BaseException:
         bases, args, attributes = fields
         kind = exception_class(bases)
-        error = kind(*args) if kind.__module__ == "builtins" else kind.__new__(kind, *args)
+        try:
+            error = kind(*args) if kind.__module__ == "builtins" else kind.__new__(kind, *args)
+        except (TypeError, ValueError):  # an ExceptionGroup, say, of what cannot cross
+            error = Exception(*args)
         error.args = tuple(args)
         for name, value in attributes.items():
             object.__setattr__(error, str(name), value)
         frames = [str(frame)[:500] for frame in list(reply["frames"])[:5]]
         message = tracebacks.short(str(reply["message"]))
         self.problems[id(error)] = {"message": message, "frames": frames, "kept": error}
+        if isinstance(error, UNSEEN):
+            self.unseen = error
         return error
+
+
+UNSEEN = (StopIteration, StopAsyncIteration, GeneratorExit, asyncio.CancelledError)
+"""What ends `all(map(f, xs))` or a task as if all were well."""
 
 
 def exception_class(bases: Any) -> type[BaseException]:
@@ -101,7 +120,7 @@ def exception_class(bases: Any) -> type[BaseException]:
     for module_name, name in bases:
         found: Any = sys.modules.get(str(module_name))
         for part in str(name).split("."):
-            found = getattr(found, part, None)
+            found = vars(found).get(part) if isinstance(found, ModuleType | type) else None
         if isinstance(found, type) and issubclass(found, BaseException):
             return found
     return Exception
@@ -218,7 +237,14 @@ def judged(
         return described(remote.trouble, remote)
     if remote is not None and remote.calls == 0:
         return {"status": "no-verdict", "message": f"the test never called {test['target']}"}
+    if remote is not None and remote.unseen is not None and not expects_errors(test["source"]):
+        return described(remote.unseen, remote)
     return {"status": "passed"}
+
+
+def expects_errors(source: str) -> bool:
+    """Whether a test speaks of exceptions at all."""
+    return any(word in source for word in ("raises", "Raises", "except", "suppress"))
 
 
 def described(error: BaseException, remote: Remote | None) -> dict[str, Any]:
@@ -232,8 +258,8 @@ def described(error: BaseException, remote: Remote | None) -> dict[str, Any]:
         problem = remote.problems[id(error)]
         return {"status": "error", "message": problem["message"], "frames": problem["frames"]}
     if isinstance(error, Trouble):
-        kind = "refused" if isinstance(error, Refusal) else "died"
-        return {"status": "error", "message": str(error), kind: True}
+        flags = {"refused": isinstance(error, Refusal), "died": isinstance(error, Died)}
+        return {"status": "error", "message": str(error), **flags}
     asserted = isinstance(error, AssertionError) or type(error).__name__ == "Failed"
     return {"status": "failed" if asserted else "error", **tracebacks.problem(error)}
 
@@ -255,15 +281,27 @@ def run(
     verdict: socket.socket,
     channel: socket.socket | None,
     output: int,
-) -> None:
+) -> NoReturn:
     """Be the process T, or in-process the candidate and its test in one."""
-    keep = {verdict.fileno()} | ({channel.fileno()} if channel else set())
-    process.take_descriptors(keep, output)
-    process.ordinary_signals()
-    remote = Remote(channel) if channel else None
-    if remote is None:
-        process.be_killed_first()
-    modules.install(files, (job["module"], job["target"]["name"]) if channel else None)
+    try:
+        keep = {verdict.fileno()} | ({channel.fileno()} if channel else set())
+        process.take_descriptors(keep, output)
+        remote = Remote(channel) if channel else None
+        if remote is None:
+            process.offer_to_the_kernel(1000)
+        result = result_of(test, job, files, remote)
+        flush()
+        wire.send(verdict, {"end": result})
+        os._exit(0)
+    finally:
+        os._exit(process.LOST)
+
+
+def result_of(
+    test: dict[str, Any], job: dict[str, Any], files: dict[str, bytes], remote: Remote | None
+) -> dict[str, Any]:
+    """Load the module and run the test; with a remote, the target is only a stub."""
+    modules.install(files, (job["module"], job["target"]["name"]) if remote else None)
     importlib.invalidate_caches()
     try:
         result = judged(test, namespace_of(job["module"], remote), remote)
@@ -271,8 +309,11 @@ def run(
         result = described(error, remote)
     if remote is not None:
         result["argument_refused"] = remote.argument_refused
+    return result
+
+
+def flush() -> None:
+    """Hand over what was printed, unless the test has closed the way."""
     for stream in (sys.__stdout__, sys.__stderr__):
-        if stream is not None:
-            stream.flush()
-    wire.send(verdict, {"end": result})
-    os._exit(0)
+        with contextlib.suppress(Exception):
+            stream.flush()  # type: ignore[union-attr]

@@ -10,10 +10,12 @@ from sandbox.modules import FOLDER
 
 SHOWN = 2000
 """The longest text of a value or a message, in characters."""
+SHOWN_FRAME = 300
 
 
 def short(text: str, limit: int = SHOWN) -> str:
     """Cut a long text in the middle, where it tells least."""
+    text = str.__str__(text)  # a subclass may say what it likes of itself
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -24,17 +26,22 @@ def show(value: object) -> str:
     """Give the repr of a value; a value that cannot say what it is, is named by its type."""
     try:
         return short(repr(value))
-    except Exception as error:  # a user's __repr__ may raise anything
-        return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+    except BaseException as error:  # a user's __repr__ may raise anything
+        return f"<{name_of(type(value))}, whose repr raised {name_of(type(error))}>"
+
+
+def name_of(kind: type) -> str:
+    """Give the name of a class without running anything of its metaclass."""
+    return str.__str__(type.__dict__["__qualname__"].__get__(kind))[:200]
 
 
 def message_of(error: BaseException) -> str:
     """Give "Type: text" of an exception."""
     try:
         text = str(error)
-    except Exception:  # a user's __str__ may raise anything
+    except BaseException:  # a user's __str__ may raise anything
         text = "?"
-    name = type(error).__qualname__
+    name = name_of(type(error))
     return short(f"{name}: {text}" if text else name)
 
 
@@ -44,7 +51,8 @@ def frames_of(trace: TracebackType | None, last: int = 3) -> list[str]:
     for frame in traceback.extract_tb(trace)[-200:]:
         if frame.filename.startswith(FOLDER):
             where = frame.filename.removeprefix(FOLDER + "/")
-            found.append(f"{where}:{frame.lineno} in {frame.name}: {(frame.line or '').strip()}")
+            line = (frame.line or "").strip()
+            found.append(f"{where}:{frame.lineno} in {frame.name}: {line}"[:SHOWN_FRAME])
     return found[-last:]
 
 
@@ -53,5 +61,6 @@ def problem(error: BaseException) -> dict[str, Any]:
     frames = frames_of(error.__traceback__)
     if isinstance(error, SyntaxError) and error.filename:
         where = str(error.filename).removeprefix(FOLDER + "/")
-        frames.append(f"{where}:{error.lineno}: {(error.text or '').strip()}")
+        line = str(error.text or "").strip()
+        frames.append(f"{where}:{error.lineno}: {line}"[:SHOWN_FRAME])
     return {"message": message_of(error), "frames": frames}

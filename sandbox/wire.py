@@ -51,6 +51,10 @@ class Refused(ValueError):
     """A value that the wire does not carry; the message names its type."""
 
 
+class TooMuch(Refused):
+    """A value of a type that the wire carries, but too deep or too large."""
+
+
 class Malformed(ValueError):
     """Bytes that no encoder of ours can have written."""
 
@@ -74,7 +78,7 @@ def encode(value: object) -> Any:
     try:
         return _Encoder().encode(value, 0)
     except RecursionError:
-        raise Refused("unsupported type: nested deeper than the stack allows") from None
+        raise TooMuch("unsupported type: nested deeper than the stack allows") from None
 
 
 def decode(data: Any) -> Any:
@@ -134,7 +138,7 @@ class _Encoder:
         if write is None:
             raise Refused(f"unsupported type: {_type_name(kind)}")
         if depth >= DEPTH:
-            raise Refused(f"unsupported type: {_type_name(kind)} nested deeper than {DEPTH}")
+            raise TooMuch(f"unsupported type: {_type_name(kind)} nested deeper than {DEPTH}")
         if id(kind) not in _MUTABLE:
             return write(self, value, depth + 1)
         key = id(value)
@@ -176,7 +180,7 @@ class _Encoder:
         """Tuples are written wherever they are met, and few of them can make very many."""
         self.items += more
         if self.items > ITEMS:
-            raise Refused(f"unsupported type: value of more than {ITEMS} items")
+            raise TooMuch(f"unsupported type: value of more than {ITEMS} items")
 
 
 def _type_name(kind: type) -> str:
@@ -202,7 +206,7 @@ def _write_fraction(encoder: _Encoder, value: Any, depth: int) -> Any:
     if not all(type(part) is int for part in parts):
         raise Refused("unsupported type: Fraction of other things")
     if max(part.bit_length() for part in parts) > FRACTION_BITS:
-        raise Refused(f"unsupported type: Fraction of more than {FRACTION_BITS} bits")
+        raise TooMuch(f"unsupported type: Fraction of more than {FRACTION_BITS} bits")
     return ["x", "Fraction", *(encoder.encode(part, depth) for part in parts)]
 
 
@@ -380,9 +384,9 @@ def pack(message: object) -> bytes:
     """Give the bytes of one frame. Raises Refused above FRAME_BYTES or ITEMS."""
     body = json.dumps(message, separators=(",", ":")).encode("ascii")
     if len(body) > FRAME_BYTES:
-        raise Refused(f"unsupported type: value of more than {FRAME_BYTES} bytes")
+        raise TooMuch(f"unsupported type: value of more than {FRAME_BYTES} bytes")
     if items_in(body) > ITEMS:
-        raise Refused(f"unsupported type: value of more than {ITEMS} items")
+        raise TooMuch(f"unsupported type: value of more than {ITEMS} items")
     return len(body).to_bytes(4, "big") + body
 
 

@@ -25,6 +25,7 @@ MAP: dict[str, set[str]] = {
     "feedback": {"attempt"},
     "task": {"attempt", "errors"},
     "python": {"python", "attempt", "errors", "source", "task"},
+    "rust": {"rust", "attempt", "errors", "task"},
     "containers": {"containers", "assets", "attempt", "errors"},
     "ask": {"assets", "attempt", "feedback", "memory", "model", "task"},
     "suite": {"ask", "attempt", "model", "task"},
@@ -46,8 +47,9 @@ OUTSIDE: dict[str, set[str]] = {
     "click": {"cli", "errors"},
     "docker": {"containers"},
     "openai": {"model"},
-    "tree_sitter": {"python"},
+    "tree_sitter": {"python", "rust"},
     "tree_sitter_python": {"python"},
+    "tree_sitter_rust": {"rust"},
     "rich": {"cli", "display"},
     "xllamacpp": {"local_server", "doctor"},
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from reflexfix.errors import SandboxTrouble
 APP = "reflexfix.app"
 LIFE_SECONDS = 3600
 BEAT_SECONDS = 0.25
-MISSED_SECONDS = 2.0
+MISSED_SECONDS = 1.0
 """How long the supervisor waits for a heartbeat before it ends its container."""
 START_SECONDS = 60
 
@@ -48,25 +49,27 @@ def start(engine: Engine, image: str, limits: Limits) -> Container:
 
     Raises SandboxTrouble; nothing is left behind then.
     """
-    container_id = ""
-    line = None
-    try:
+    with contextlib.ExitStack() as undo, trouble("A container could not be started"):
         container_id = create(engine, image, limits)
+        undo.callback(remove, engine, container_id)
         line = attach(engine, container_id)
+        undo.callback(line.close)
         engine.client.api.start(container_id)
         ready = line.receive(START_SECONDS)
-        container = Container(engine, container_id, line, ready["facts"], ready["python"])
-        line = None
+        container = Container(engine, container_id, line, ready["facts"], str(ready["python"]))
+        undo.pop_all()
         return container
-    except (DockerException, requests.RequestException, OSError, KeyError) as error:
+
+
+@contextlib.contextmanager
+def trouble(what: str) -> Iterator[None]:
+    """Say what the engine could not do. Raises SandboxTrouble."""
+    try:
+        yield
+    except (DockerException, requests.RequestException, OSError, LookupError) as error:
         raise SandboxTrouble(
-            f"A container could not be started: {explain(error)}",
-            hint="`reflexfix doctor` checks engine and image",
+            f"{what}: {explain(error)}", hint="`reflexfix doctor` checks engine and image"
         ) from error
-    finally:
-        if line is not None:
-            line.close()
-            remove(engine, container_id)
 
 
 def create(engine: Engine, image: str, limits: Limits) -> str:
@@ -99,7 +102,7 @@ def host_options(engine: Engine, limits: Limits) -> dict[str, Any]:
         "memswap_limit": memory,  # equal to the memory limit, or swap would come on top
         "nano_cpus": int(limits.cpus * 1e9),
         "tmpfs": {
-            "/tmp": f"rw,noexec,nosuid,nodev,size={limits.tmp_mb}m,"
+            "/tmp": f"rw,{'exec' if limits.tmp_exec else 'noexec'},nosuid,nodev,size={limits.tmp_mb}m,"
             f"nr_inodes={limits.tmp_files},mode=1777"
         },
         "ulimits": [
@@ -131,13 +134,21 @@ def labels() -> dict[str, str]:
 
 
 def owner(pid: int) -> str:
-    """Name a process so that a later one with the same number is another: pid@start@boot."""
+    """Name a process so that a later one with the same number is another: pid@start@world."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{pid}@{fields[19]}@{boot}"
+        return f"{pid}@{fields[19]}@{world()}"
     except (OSError, IndexError):
-        return f"{pid}@?@?"
+        return f"{pid}@?@{world()}"
+
+
+def world() -> str:
+    """Name where process numbers mean the same: this boot, and this pid namespace; "" unknown."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}.{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return ""
 
 
 def attach(engine: Engine, container_id: str) -> Line:
@@ -145,7 +156,8 @@ def attach(engine: Engine, container_id: str) -> Line:
     wrapped = engine.client.api.attach_socket(
         container_id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
     )
-    return Line(getattr(wrapped, "_sock", wrapped))
+    attached = getattr(wrapped, "_sock", wrapped)
+    return Line(attached, getattr(wrapped, "_response", wrapped), wrapped)
 
 
 def remove(engine: Engine, container_id: str) -> None:
@@ -154,7 +166,8 @@ def remove(engine: Engine, container_id: str) -> None:
         try:
             engine.client.api.remove_container(container_id, force=True, v=True)
         except APIError as error:
-            if error.status_code != 409:  # its own removal is under way
+            # 409: its own removal is under way; a daemon that shuts down says 500 of what is gone
+            if error.status_code != 409 and "No such container" not in explain(error):
                 raise SandboxTrouble(f"A container stayed behind: {explain(error)}") from error
         except (requests.RequestException, OSError):
             return  # the engine is gone, and with it the line that keeps the container
@@ -168,28 +181,31 @@ def explain(error: Exception) -> str:
 def weaknesses(container: Container, limits: Limits) -> list[str]:
     """Name what this engine does not hold of what was asked; the caller must say it."""
     facts, found = container.facts, []
-    if not 0 < int(facts["memory_bytes"]) <= limits.memory_mb * 2**20:
+    if not 0 < facts.get("memory_bytes", 0) <= limits.memory_mb * 2**20:
         found.append("no memory limit")
-    if not 0 < int(facts["pids"]) <= limits.processes:
+    if not 0 < facts.get("pids", 0) <= limits.processes:
         found.append("no limit on processes")
-    if int(facts["tmp_bytes"]) > limits.tmp_mb * 2**20:
+    if facts.get("tmp_bytes", 0) > limits.tmp_mb * 2**20:
         found.append("/tmp is larger than asked")
-    if not facts["sees_memory_kills"]:
+    if not facts.get("sees_memory_kills"):
         found.append("running out of memory cannot be told from a crash")
     return found
 
 
 def broken_walls(container: Container) -> list[str]:
     """Name what must hold before anything untrusted is run, and does not."""
-    facts = container.facts
-    walls = {
-        "the user is not nobody": facts["uid"] == 65534,
-        "there is a network": set(facts["interfaces"]) <= {"lo"},
-        "the root file system can be written": facts["root_is_read_only"],
-        "the seccomp profile is not in force": facts["seccomp"] == "2",
-        "new privileges can be gained": facts["no_new_privileges"] == "1",
-        "capabilities are left": int(facts["capabilities"] or "1", 16) == 0,
-    }
+    try:
+        facts = container.facts
+        walls = {
+            "the user is not nobody": facts["uid"] == 65534,
+            "there is a network": set(facts["interfaces"]) <= {"lo"},
+            "the root file system can be written": facts["root_is_read_only"] is True,
+            "the seccomp profile is not in force": facts["seccomp"] == "2",
+            "new privileges can be gained": facts["no_new_privileges"] == "1",
+            "capabilities are left": int(facts["capabilities"] or "1", 16) == 0,
+        }
+    except (LookupError, TypeError, ValueError) as error:
+        return [f"it does not say what holds ({type(error).__name__}: {error})"]
     return [name for name, holds in walls.items() if not holds]
 
 
@@ -199,7 +215,9 @@ def broken_walls(container: Container) -> list[str]:
 def sweep(engine: Engine) -> int:
     """Remove containers whose owner is no more; never those of another live run."""
     removed = 0
-    for found in engine.client.api.containers(all=True, filters={"label": APP}):
+    with trouble("The engine does not list its containers"):
+        listed = engine.client.api.containers(all=True, filters={"label": APP})
+    for found in listed:
         marks = found.get("Labels") or {}
         if is_orphan(marks.get("reflexfix.owner", ""), marks.get("reflexfix.deadline", "0")):
             remove(engine, found["Id"])
@@ -212,7 +230,20 @@ def is_orphan(mark: str, deadline: str) -> bool:
     if deadline.isdigit() and time.time() > int(deadline):
         return True
     pid, _, rest = mark.partition("@")
-    here = owner(os.getpid()).rpartition("@")[2]
-    if not pid.isdigit() or rest.rpartition("@")[2] in ("?", "") or here == "?":
+    start, _, where = rest.partition("@")
+    if not (pid.isdigit() and start.isdigit() and where) or where != world():
         return False
-    return rest.rpartition("@")[2] == here and owner(int(pid)) != mark
+    return owner(int(pid)) != mark and not is_hidden(int(pid))
+
+
+def is_hidden(pid: int) -> bool:
+    """Whether a process lives that does not show itself in /proc."""
+    if Path(f"/proc/{pid}/stat").exists():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

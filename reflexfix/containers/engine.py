@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -32,6 +33,9 @@ class Engine:
     rootless: bool
     cgroup: str
     """ "1" or "2"."""
+
+    def close(self) -> None:
+        self.client.close()
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}{' rootless' if self.rootless else ''}"
@@ -85,6 +89,19 @@ def _connect(url: str, seconds: int) -> Engine:
         rootless="rootless" in options,
         cgroup=str(info.get("CgroupVersion") or "1"),
     )
+
+
+@contextlib.contextmanager
+def speaking(engine: Engine) -> Iterator[None]:
+    """Turn whatever goes wrong between us and the engine into one SandboxTrouble."""
+    try:
+        yield
+    except (DockerException, requests.RequestException, OSError) as error:
+        said = str(getattr(error, "explanation", None) or error).splitlines() or [""]
+        raise SandboxTrouble(
+            f"The engine at {engine.url} fails: {said[0][:300]}",
+            hint="`reflexfix doctor` checks it",
+        ) from error
 
 
 def places() -> Iterator[str]:

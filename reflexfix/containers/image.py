@@ -19,7 +19,7 @@ from typing import Any
 from docker.errors import APIError, BuildError, DockerException, ImageNotFound
 
 from reflexfix import __version__, assets
-from reflexfix.containers.engine import Engine
+from reflexfix.containers.engine import Engine, speaking
 from reflexfix.errors import SandboxTrouble
 
 REPOSITORY = "reflexfix-sandbox"
@@ -54,14 +54,27 @@ class Recipe:
 
 def find(engine: Engine, recipe: Recipe) -> str | None:
     """Give the id of the image if it is there already."""
-    try:
-        return str(engine.client.images.get(recipe.tag).id)
-    except ImageNotFound:
-        return None
+    with speaking(engine):
+        try:
+            return str(engine.client.images.get(recipe.tag).id)
+        except ImageNotFound:
+            return None
+
+
+def base_of(engine: Engine, image: str) -> str:
+    """Say what an image was built on: a registry's digest, or the id of a base made here."""
+    with speaking(engine):
+        found = engine.client.images.get(image)
+    return str(found.labels.get("reflexfix.base", ""))
 
 
 def build(engine: Engine, recipe: Recipe) -> Iterator[str]:
     """Build the image, saying each step. Raises SandboxTrouble with the step that failed."""
+    with speaking(engine):
+        yield from _build_steps(engine, recipe)
+
+
+def _build_steps(engine: Engine, recipe: Recipe) -> Iterator[str]:
     if not find(engine, Recipe(recipe.stage)):
         yield from _build_plain(engine, Recipe(recipe.stage))
     if recipe.packages and not find(engine, recipe):
@@ -274,7 +287,8 @@ def _download(folder: str, packages: tuple[str, ...]) -> None:
 
 def images(engine: Engine) -> list[Any]:
     """List the images that this tool made."""
-    return list(engine.client.images.list(name=REPOSITORY))
+    with speaking(engine):
+        return list(engine.client.images.list(name=REPOSITORY))
 
 
 def remove_images(engine: Engine) -> int:

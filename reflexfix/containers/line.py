@@ -12,8 +12,12 @@ from typing import Any
 
 from reflexfix.errors import SandboxTrouble
 
-FRAME_BYTES = 48 * 2**20
-"""The longest frame that is taken from a container."""
+FRAME_BYTES = 16 * 2**20
+"""The longest frame that is taken from a container; the supervisor cuts its verdicts to fit."""
+ORDER_BYTES = 32 * 2**20
+"""The longest frame that a supervisor takes."""
+SEND_SECONDS = 30.0
+"""How long an engine may take to pass on what is written before the line counts as broken."""
 
 
 class Gone(SandboxTrouble):
@@ -27,9 +31,11 @@ class Line:
     and that many bytes; stream 1 carries our frames, stream 2 is what went wrong.
     """
 
-    def __init__(self, attached: socket.socket) -> None:
+    def __init__(self, attached: socket.socket, *holders: Any) -> None:
+        """`holders` are objects that keep the socket's descriptor open beside it."""
         self.socket = attached
-        self.socket.setblocking(True)
+        self.holders = holders
+        self.socket.settimeout(SEND_SECONDS)
         self.raw = bytearray()
         self.frames = bytearray()
         self.errors = bytearray()
@@ -37,22 +43,45 @@ class Line:
         self.lock = threading.Lock()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Write one frame. Raises Gone."""
+        """Write one frame. Raises Gone, or SandboxTrouble for one that nobody would take."""
         body = json.dumps(message, separators=(",", ":")).encode("ascii")
-        self._write(len(body).to_bytes(4, "big") + body)
+        if len(body) > ORDER_BYTES:
+            raise SandboxTrouble(
+                f"The files to be judged come to {len(body)} bytes, above {ORDER_BYTES}.",
+                hint="leave large data files out of the tests' folder",
+            )
+        with self.lock:
+            self._write(len(body).to_bytes(4, "big") + body)
 
     def beat(self) -> None:
-        """Say that somebody is still there."""
-        with contextlib.suppress(Gone):
-            self._write(b"\0\0\0\0")
+        """Say that somebody is still there; never waits, since other lines are waiting too.
+
+        A line that is being written to, or is full, needs no heartbeat.
+        """
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
+            if self._ready(select.POLLOUT, 0):
+                self._write(b"\0\0\0\0")
+        except Gone:
+            return
+        finally:
+            self.lock.release()
 
     def _write(self, data: bytes) -> None:
-        with self.lock:
-            try:
-                self.socket.sendall(data)
-            except OSError as error:
-                self.ended = True
-                raise Gone(f"The container's line broke: {error}") from error
+        try:
+            self.socket.sendall(data)
+        except OSError as error:
+            self.ended = True
+            raise Gone(f"The container's line broke: {error}") from error
+
+    def _ready(self, event: int, seconds: float) -> bool:
+        poll = select.poll()  # select.select stops at descriptor 1024
+        try:
+            poll.register(self.socket, event)
+        except ValueError:
+            return False  # closed meanwhile
+        return bool(poll.poll(seconds * 1000))
 
     def receive(self, seconds: float) -> dict[str, Any]:
         """Read one frame. Raises Gone when the container ended, or SandboxTrouble in time."""
@@ -62,16 +91,16 @@ class Line:
                 raise Gone(f"The container ended without an answer. {self._last_words()}".strip())
             left = until - time.monotonic()
             if left <= 0:
-                raise SandboxTrouble(f"The container gave no answer within {seconds:.0f} s.")
-            if select.select([self.socket], [], [], left)[0]:
+                raise SandboxTrouble(f"The container gave no answer within {seconds:g} s.")
+            if self._ready(select.POLLIN, left):
                 self._fill()
         return frame
 
     def alive(self) -> bool:
-        """Whether the container still holds the line."""
-        while not self.ended and select.select([self.socket], [], [], 0)[0]:
+        """Whether the container still holds the line, and has said nothing unasked."""
+        while not (self.ended or self.frames) and self._ready(select.POLLIN, 0):
             self._fill()
-        return not self.ended
+        return not (self.ended or self.frames)
 
     def _fill(self) -> None:
         try:
@@ -82,6 +111,8 @@ class Line:
         self.raw += part
         while len(self.raw) >= 8:
             size = int.from_bytes(self.raw[4:8], "big")
+            if size > FRAME_BYTES:
+                raise SandboxTrouble(f"The engine sent a chunk of {size} bytes.")
             if len(self.raw) < 8 + size:
                 break
             target = self.frames if self.raw[0] == 1 else self.errors
@@ -112,4 +143,6 @@ class Line:
         """Hang up; a close alone would leave the engine's side open."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
+        for holder in (*self.holders, self.socket):
+            with contextlib.suppress(OSError, ValueError):
+                holder.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from copy import deepcopy
 from typing import Protocol
 
@@ -16,21 +17,33 @@ class Called(Protocol):
     is_method: bool
     is_property: bool
     own_class: str
+    checkers: set[str]
+    """Functions of the tests that check what they are given."""
 
 
-def is_assertion(node: ast.stmt) -> bool:
-    """Say whether a statement checks anything."""
-    return any(_checks(child) for child in ast.walk(node))
+def is_assertion(node: ast.stmt, checkers: Collection[str] = ()) -> bool:
+    """Say whether a statement checks anything, itself or through a function that does.
+
+    A definition checks nothing; `checkers` are functions that do when they are called.
+    """
+    if isinstance(node, Function | ast.ClassDef):
+        return False
+    return any(_checks(child, checkers) for child in ast.walk(node))
 
 
-def _checks(node: ast.AST) -> bool:
+def checks(node: ast.AST) -> list[ast.AST]:
+    """List what checks something in a piece of code, at any depth."""
+    return [child for child in ast.walk(node) if _checks(child, ())]
+
+
+def _checks(node: ast.AST, checkers: Collection[str]) -> bool:
     if isinstance(node, ast.Assert):
         return True
     if isinstance(node, ast.Raise):
         return node.exc is not None and last_name(node.exc) == "AssertionError"
     if isinstance(node, ast.Call):
         name = last_name(node.func)
-        return name in ("raises", "warns", "fail") or name.startswith("assert")
+        return name in ("raises", "warns", "fail", *checkers) or name.startswith("assert")
     return False
 
 
@@ -50,11 +63,14 @@ def _as_call(node: ast.AST, context: Called) -> ast.Call | None:
         if _is_special(context) and isinstance(func, ast.Name) and func.id == context.own_class:
             return node
         handed_over = any(isinstance(a, ast.Name) and a.id == context.target for a in node.args)
-        if handed_over and last_name(func) in ("map", "filter", "sorted", "partial"):
+        if handed_over and last_name(func) in _CALLERS | context.checkers:
             return node
     if context.is_property and isinstance(node, ast.Attribute) and node.attr == context.target:
         return ast.Call(node, [], [])
     return None
+
+
+_CALLERS = {"map", "filter", "sorted", "partial", "starmap"}
 
 
 def _is_special(context: Called) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,7 +17,12 @@ from reflexfix.python.selftests import Context, Unit
 from reflexfix.python.target import Found, Function, last_name
 from reflexfix.task import Dropped
 
-_CAPTURE = {"capsys", "redirect_stdout", "redirect_stderr"}
+_ONE_PROCESS = {
+    "capsys", "redirect_stdout", "redirect_stderr", "stdin", "stdout", "stderr", "patch", "mock",
+    "MagicMock", "Mock", "seed", "setstate", "warns", "catch_warnings", "getcontext", "setcontext",
+    "localcontext", "setrecursionlimit", "chdir", "gc", "weakref",
+}  # fmt: skip
+"""What tells of a test that sets or sees something of the process that it runs in."""
 
 
 def own_cases(answer: str, context: Context, found: Found) -> tuple[list[Case], list[Dropped]]:
@@ -24,6 +30,7 @@ def own_cases(answer: str, context: Context, found: Found) -> tuple[list[Case], 
     statements, dropped = selftests.parse(answer)
     kept: dict[str, Case] = {}
     usable = selftests.usable_imports(statements, context)
+    context = replace(context, checkers=selftests.checkers_in(usable))
     for unit in selftests.units(usable, []):
         if isinstance(unit, Dropped):
             dropped.append(unit)
@@ -85,26 +92,43 @@ def _shown(unit: Unit) -> str:
 
 def example_cases(docstring: str, found: Found, context: Context) -> list[Case]:
     """Make trusted cases of the docstring's examples."""
-    cases = []
-    for number, example in enumerate(examples(docstring, found.node.name), 1):
-        statements = statements_of(example, context)
-        nodes = syntax.module("\n".join(statements))
-        if nodes is None or not nodes.body:
-            continue
-        mode, may_fall_back = where_to_run(nodes.body, context, found)
-        if example.text is not None:
-            mode = "in-process"
-        cases.append(
-            Case(
-                name=f"example {number}",
-                source="\n".join(statements),
-                shown=shown_example(example),
-                origin="example",
-                mode=mode,
-                may_fall_back=may_fall_back,
-            )
-        )
-    return cases
+    some = examples(docstring, found.node.name)
+    prints = _speaks_of_printing(docstring, found.node)
+    made = [_example_case(example, found, context, prints) for example in some]
+    cases = [case for case in made if case is not None]
+    return [replace(case, name=f"example {number}") for number, case in enumerate(cases, 1)]
+
+
+def _speaks_of_printing(docstring: str, node: Function) -> bool:
+    """Whether a value in an example may be what is printed instead of what is returned."""
+    prose = "\n".join(line for line in docstring.splitlines() if ">>>" not in line)
+    returns_none = isinstance(node.returns, ast.Constant) and node.returns.value is None
+    return returns_none or re.search(r"\bprint(s|ed|ing)?\b", prose, re.IGNORECASE) is not None
+
+
+def _example_case(example: Example, found: Found, context: Context, prints: bool) -> Case | None:
+    tree = syntax.module("\n".join(example.setup))
+    setup = selftests.usable_imports(tree.body, context) if tree is not None else []
+    example = replace(example, setup=tuple(ast.unparse(node) for node in setup))
+    statements = statements_of(example, context, prints)
+    nodes = syntax.module("\n".join(statements))
+    if nodes is None or not statements or not _names_are_known(nodes.body, context):
+        return None
+    mode, may_fall_back = where_to_run(nodes.body, context, found)
+    return Case(
+        name="example",
+        source="\n".join(statements),
+        shown=shown_example(example),
+        origin="example",
+        mode="in-process" if prints or example.text is not None else mode,
+        may_fall_back=may_fall_back,
+    )
+
+
+def _names_are_known(nodes: list[ast.stmt], context: Context) -> bool:
+    bare = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+    is_bare_method = context.is_method and context.target in bare - context.names
+    return not (selftests.unknown_names(nodes, context) or is_bare_method)
 
 
 def shown_example(example: Example) -> str:
@@ -115,16 +139,30 @@ def shown_example(example: Example) -> str:
     return "\n".join([*example.setup, f"{example.expression} {what}"])
 
 
-def statements_of(example: Example, context: Context) -> list[str]:
-    """Write an example as source: its setup, then the check."""
+def statements_of(example: Example, context: Context, prints: bool = False) -> list[str]:
+    """Write an example as source: its setup, then the check; [] when it cannot be run."""
     expression = example.expression
-    if context.is_async and "await" not in expression and "run(" not in expression:
-        expression = f"__import__('asyncio').run({expression})"
+    if context.is_async and "run(" not in expression:
+        expression = f"__import__('asyncio').run({expression.removeprefix('await ')})"
+    if "await" in expression:
+        return []
     if example.error is not None:
         return [*example.setup, *_raising(expression, example, context)]
-    if example.value is not None:
-        return [*example.setup, f"assert {expression} == {example.value}"]
-    return [*example.setup, *_printing(expression, example.text or "")]
+    if example.value is None:
+        return [*example.setup, *_printing(expression, example.text or "")]
+    if prints:
+        return [*example.setup, *_printing_or_returning(expression, example.value)]
+    return [*example.setup, _holding(expression, example.value)]
+
+
+def _holding(expression: str, value: str) -> str:
+    """Hold that an expression has a value; one that compares is not compared once more."""
+    tree = syntax.expression(expression)
+    body = tree.body if tree is not None else None
+    if isinstance(body, ast.Compare) and value in ("True", "False"):
+        return f"assert {expression}" if value == "True" else f"assert not ({expression})"
+    simple = isinstance(body, ast.Call | ast.Name | ast.Attribute | ast.Subscript)
+    return f"assert {expression if simple else f'({expression})'} == {value}"
 
 
 def _raising(expression: str, example: Example, context: Context) -> list[str]:
@@ -145,21 +183,38 @@ def _body(text: str) -> list[ast.stmt]:
     return ast.parse(text).body
 
 
+_CAPTURED = """\
+import contextlib as _contextlib, io as _io
+with _contextlib.redirect_stdout(_io.StringIO()) as _out:
+    _value = {expression}
+"""
+
+
 def _printing(expression: str, text: str) -> list[str]:
-    """Compare what the interactive interpreter would show."""
+    """Compare what was printed and what the interactive interpreter would show.
+
+    A text without its quotes is what people write of a function that returns it.
+    """
     return [
-        "import contextlib as _contextlib, io as _io",
-        "with _contextlib.redirect_stdout(_io.StringIO()) as _out:",
-        f"    _value = {expression}",
-        "    if _value is not None: print(repr(_value))",
-        f"assert _out.getvalue() == {text!r}",
+        _CAPTURED.format(expression=expression).rstrip(),
+        "_shown = _value if isinstance(_value, str) else '' if _value is None else repr(_value)",
+        f"assert (_out.getvalue() + _shown).rstrip() == {text.rstrip()!r}",
+    ]
+
+
+def _printing_or_returning(expression: str, value: str) -> list[str]:
+    """Compare what was printed, if anything was and nothing returned; else the value."""
+    return [
+        _CAPTURED.format(expression=expression).rstrip(),
+        "_printed = _value is None and _out.getvalue().rstrip()",
+        f"assert (_printed or _value) == ({value!r} if _printed else {value})",
     ]
 
 
 def example_keys(cases: Iterable[Case]) -> set[str]:
     """Give the examples as the filter compares tests."""
     trees = [syntax.module(case.source) for case in cases]
-    return {ast.unparse(tree) for tree in trees if tree is not None}
+    return {selftests.key_of(tree.body) for tree in trees if tree is not None}
 
 
 # ---------------------------------------------------------------- split or in-process
@@ -174,7 +229,8 @@ def where_to_run(nodes: list[ast.stmt], context: Context, found: Found) -> tuple
     something with the value that needs the object itself, never where it compares it with a
     literal.
     """
-    if context.is_method or found.around or needs_one_process(nodes, context):
+    alone = found.around or found.is_conditional
+    if context.is_method or alone or needs_one_process(nodes, context):
         return "in-process", False
     return "split", not compares_directly(nodes, context)
 
@@ -182,11 +238,12 @@ def where_to_run(nodes: list[ast.stmt], context: Context, found: Found) -> tuple
 def needs_one_process(nodes: list[ast.stmt], context: Context) -> bool:
     local = {n.name for node in nodes for n in ast.walk(node) if isinstance(n, Function)}
     for node in nodes:
+        attributes = [n for n in ast.walk(node) if isinstance(n, ast.Attribute)]
         names = selftests.mentioned(node)
-        if names & context.changeable or names & _CAPTURE:
+        if names & context.changeable or (names | {a.attr for a in attributes}) & _ONE_PROCESS:
             return True
-        if any(isinstance(n, ast.Attribute) and n.attr in _CAPTURE for n in ast.walk(node)):
-            return True
+        if any(isinstance(a.value, ast.Name) and a.value.id == context.target for a in attributes):
+            return True  # `f.cache_info()`: what decorators add is where the function is
         for call in target_calls(node, context):
             if any(_is_callable(argument, local) for argument in _arguments(call)):
                 return True
@@ -217,37 +274,91 @@ def _is_called(name: ast.Name, inside: ast.expr) -> bool:
 
 
 def compares_directly(nodes: list[ast.stmt], context: Context) -> bool:
-    """Whether a test compares the call's own value with a plain literal."""
-    bound = {
-        target.id
-        for node in nodes
-        if isinstance(node, ast.Assign) and target_calls(node.value, context, deep=False)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    asserts = [n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Assert)]
-    return any(_is_direct(a.test, bound, context) for a in asserts)
+    """Whether a test compares the call's own value with a plain one, anywhere in it."""
+    inner = [n for node in nodes for n in ast.walk(node)]
+    plain = {name for node in inner for name in _plain_names(node)}
+    bound = {name for node in inner for name in _value_names(node, context)}
+    pairs = [pair for node in inner for pair in _compared(node)]
+    return any(
+        _is_value(value, bound, context) and _is_plain(other, plain)
+        for pair in pairs
+        for value, other in (pair, pair[::-1])
+    )
 
 
-def _is_direct(test: ast.expr, bound: set[str], context: Context) -> bool:
-    if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
+def _compared(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """List the pairs that a comparison, or unittest's word for one, compares."""
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        return list(zip(sides, sides[1:], strict=False))
+    if isinstance(node, ast.Call) and last_name(node.func).startswith("assert") and node.args[1:]:
+        return [(node.args[0], node.args[1])]
+    return []
+
+
+def _value_names(node: ast.AST, context: Context) -> list[str]:
+    """List the names that a statement gives to the call's own value."""
+    value = getattr(node, "value", None)
+    if not isinstance(value, ast.expr) or not _is_value(value, set(), context):
+        return []
+    return _targets(node)
+
+
+def _plain_names(node: ast.AST) -> list[str]:
+    """List the names that a statement gives to plain values, one after the other in a loop."""
+    value = getattr(node, "iter", None) or getattr(node, "value", None)
+    return _targets(node) if isinstance(value, ast.expr) and _is_plain(value, set()) else []
+
+
+def _targets(node: ast.AST) -> list[str]:
+    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+    inner = [n for t in targets if isinstance(t, ast.expr) for n in ast.walk(t)]
+    return [n.id for n in inner if isinstance(n, ast.Name)]
+
+
+def _is_value(node: ast.expr, bound: set[str], context: Context) -> bool:
+    """Whether an expression is a value of the target, or a plain row of such."""
+    node = _driven(node.value if isinstance(node, ast.Await | ast.NamedExpr) else node)
+    node = node.value if isinstance(node, ast.Await) else node
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return any(_is_value(item, bound, context) for item in node.elts)
+    if isinstance(node, ast.Dict):
+        return any(_is_value(item, bound, context) for item in node.values)
+    if isinstance(node, ast.ListComp):
+        return _is_value(node.elt, bound, context)
+    is_call = bool(target_calls(node, context, deep=False))
+    return is_call or (isinstance(node, ast.Name) and node.id in bound)
+
+
+_PLAIN = (
+    ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp, ast.Name,
+    ast.operator, ast.unaryop, ast.expr_context, ast.Call, ast.keyword, ast.Starred,
+    ast.JoinedStr, ast.FormattedValue,
+)  # fmt: skip
+_MAKERS = frozenset(
+    ["set", "frozenset", "dict", "list", "tuple", "float", "int", "str", "bytes", "bytearray"]
+    + ["complex", "bool", "sorted", "sum", "len", "min", "max", "abs", "round", "range"]
+)
+
+
+def _is_plain(node: ast.expr, plain: set[str]) -> bool:
+    """Whether a value is made of literals alone; a bare range is none that crosses."""
+    if isinstance(node, ast.Call) and last_name(node.func) == "range":
         return False
-    sides = (test.left, test.comparators[0])
-    for value, other in (sides, sides[::-1]):
-        value = value.value if isinstance(value, ast.Await) else value
-        value = _driven(value)
-        is_value = bool(target_calls(value, context, deep=False)) or (
-            isinstance(value, ast.Name) and value.id in bound
-        )
-        if is_value and syntax.is_literal(ast.unparse(other)):
-            return True
-    return False
+    for child in ast.walk(node):
+        if isinstance(child, ast.Name) and child.id not in plain | _MAKERS:
+            return False
+        if isinstance(child, ast.Call) and not isinstance(child.func, ast.Name):
+            return False
+        if not isinstance(child, _PLAIN):
+            return False
+    return not (isinstance(node, ast.Name) and node.id in _MAKERS)
 
 
 def _driven(node: ast.expr) -> ast.expr:
-    """Look through `asyncio.run(f(x))` to the call."""
-    if isinstance(node, ast.Call) and last_name(node.func) == "run" and node.args:
-        return node.args[0]
+    """Look through `asyncio.run(f(x))` and `round(f(x), 2)` to the call."""
+    if isinstance(node, ast.Call) and last_name(node.func) in ("run", "round") and node.args:
+        return _driven(node.args[0])
     return node
 
 
@@ -272,14 +383,18 @@ def control_case(cases: Iterable[Case], context: Context) -> tuple[Case | None, 
 
 
 def _control_of_compare(tree: ast.Module, context: Context, private: str) -> ast.Module | None:
-    asserts = [n for n in ast.walk(tree) if isinstance(n, ast.Assert)]
-    for node in asserts:
-        test = node.test
+    """Turn the first comparison for equality that the target has a part in."""
+    tainted: set[str] = set()
+    for statement in tree.body:
+        selftests.spread(statement, context, tainted)
+    for node in ast.walk(tree):
+        test = node.test if isinstance(node, ast.Assert) else None
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
-            on_right = target_calls(test.comparators[0], context)
-            value = test.comparators[0] if on_right else test.left
-            node.test = ast.Compare(value, [ast.Eq()], [ast.Constant(private)])
-            return tree
+            sides = [test.left, test.comparators[0]]
+            about = [s for s in sides if selftests.is_about(s, context, tainted)]
+            if about and isinstance(node, ast.Assert):
+                node.test = ast.Compare(about[0], [ast.Eq()], [ast.Constant(private)])
+                return tree
     return None
 
 

@@ -7,8 +7,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reflexfix.python.splice import colon, first_line
-from reflexfix.python.target import Found, Function, body_without_docstring, docstring_node
+from reflexfix.python.splice import colon
+from reflexfix.python.target import (
+    Found,
+    Function,
+    body_without_docstring,
+    docstring_node,
+    first_line,
+)
 from reflexfix.source import Source
 
 CHARACTERS_A_TOKEN = 3.2
@@ -58,7 +64,7 @@ def _chosen(items: list[Item], found: Found, tokens: int) -> dict[ast.stmt, str]
             chosen[item.node] = text
             spent += cost
 
-    target = next(item for item in items if item.node is found.outermost)
+    target = next(item for item in items if item.node is found.top)
     take(target, target.full, always=True)
     for item in items:
         if isinstance(item.node, ast.Import | ast.ImportFrom):
@@ -88,7 +94,7 @@ def _by_distance(items: list[Item], target: Item) -> Iterator[Item]:
 
 def _item(source: Source, node: ast.stmt, found: Found) -> Item:
     names = frozenset(_bound(node))
-    if node is found.outermost:
+    if node is found.top:
         return Item(node, names, target_text(source, found), "")
     return Item(node, names, text_of(source, node), brief(source, node))
 
@@ -135,7 +141,7 @@ def target_text(source: Source, found: Found) -> str:
     stub = stub_text(source, found.node)
     if not found.around:
         return stub
-    outer = found.outermost
+    outer = found.top
     first, last = first_line(found.node), found.node.end_lineno or found.node.lineno
     before = [source.line(n).rstrip() for n in range(first_line(outer), first)]
     after = [source.line(n).rstrip() for n in range(last + 1, (outer.end_lineno or last) + 1)]

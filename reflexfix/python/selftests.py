@@ -5,19 +5,21 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from reflexfix.python import syntax
-from reflexfix.python.answer import blocks, stretched_blocks
-from reflexfix.python.asserts import converted, is_assertion, target_calls
+from reflexfix.python import pieces, syntax
+from reflexfix.python.asserts import checks, converted, is_assertion, target_calls
+from reflexfix.python.fences import MAX_CODE, blocks, stretched
 from reflexfix.python.forbidden import forbidden_use
+from reflexfix.python.layout import dedented
 from reflexfix.python.target import Function, last_name
 from reflexfix.task import Dropped
 
 FIXTURES = ("tmp_path", "capsys")
+MAX_ROWS = 50
+"""How many rows of parameters are unrolled."""
 _NOISE = {"print", "main", "run"}
 
 
@@ -38,7 +40,18 @@ class Unit:
     @property
     def key(self) -> str:
         """What makes two tests the same: their code, however it was written."""
-        return self.source
+        return key_of([*self.setup, self.body])
+
+
+def key_of(nodes: Iterable[ast.stmt]) -> str:
+    """Give code without what is said when it fails."""
+    bare = [_Unsaid().visit(deepcopy(node)) for node in nodes]
+    return "\n".join(ast.unparse(ast.fix_missing_locations(node)) for node in bare)
+
+
+class _Unsaid(ast.NodeTransformer):
+    def visit_Assert(self, node: ast.Assert) -> ast.Assert:
+        return ast.Assert(node.test, None)
 
 
 @dataclass
@@ -57,6 +70,8 @@ class Context:
     own_class: str = ""
     examples: set[str] = field(default_factory=set)
     """Keys of the tests that the docstring's examples already make."""
+    checkers: set[str] = field(default_factory=set)
+    """Functions of the tests that check what they are given."""
 
 
 def parse(answer: str) -> tuple[list[ast.stmt], list[Dropped]]:
@@ -64,56 +79,39 @@ def parse(answer: str) -> tuple[list[ast.stmt], list[Dropped]]:
     answer = answer.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     statements: list[ast.stmt] = []
     dropped: list[Dropped] = []
-    for text in blocks(answer):
-        tree = syntax.module(textwrap.dedent(text))
-        if tree is not None:
-            statements += tree.body
-            continue
-        longer = next((t for t in map(_tree, stretched_blocks(answer)) if t is not None), None)
-        if longer is not None:
-            return longer.body, []
-        found, lost = _piecewise(textwrap.dedent(text))
+    for block in blocks(answer):
+        found, lost = _parsed(block.text)
+        if lost:
+            longer = (tree for tree in map(_tree, stretched(answer)) if tree)
+            whole = next((tree for tree in longer if any(map(is_assertion, tree.body))), None)
+            if whole is not None:
+                return _shallow(whole.body)
         statements += found
         dropped += lost
-    return statements, dropped
+    kept, deep = _shallow(statements)
+    return kept, [*dropped, *deep]
+
+
+def _parsed(text: str) -> tuple[list[ast.stmt], list[Dropped]]:
+    """Parse a block as a whole, else as many whole statements of it as there are."""
+    tree = _tree(text) if len(text) <= MAX_CODE else None
+    if tree is not None:
+        return tree.body, []
+    taken, lost = pieces.statements(dedented(text))
+    trees = [tree for tree in map(_tree, taken) if tree is not None]
+    tests = [line for line in lost if line.startswith(("assert", "def test", "self.assert", "@"))]
+    dropped = [Dropped(line[:120], "does not parse") for line in tests]
+    return [node for tree in trees for node in tree.body], dropped
 
 
 def _tree(text: str) -> ast.Module | None:
-    return syntax.module(textwrap.dedent(text))
+    return syntax.module(dedented(text))
 
 
-def _piecewise(text: str) -> tuple[list[ast.stmt], list[Dropped]]:
-    """Parse as many whole statements as there are, skipping lines that fit nowhere.
-
-    A statement is a run of lines that begins at the margin; prose between them is passed over,
-    and an assert that does not parse is named.
-    """
-    statements: list[ast.stmt] = []
-    dropped: list[Dropped] = []
-    lines = text.split("\n")
-    begin = 0
-    while begin < len(lines):
-        taken = 0
-        for end in _ends(lines, begin):
-            tree = syntax.module("\n".join(lines[begin:end]))
-            if tree is not None:
-                statements += tree.body
-                taken = end - begin
-                break
-        if not taken and lines[begin].strip().startswith(("assert", "def test", "self.assert")):
-            dropped.append(Dropped(lines[begin].strip()[:120], "does not parse"))
-        begin += max(taken, 1)
-    return statements, dropped
-
-
-def _ends(lines: list[str], begin: int) -> list[int]:
-    """List where a statement that begins here may end: the whole block first, then by lines."""
-    if not lines[begin].strip() or lines[begin][0] in " \t#":
-        return []
-    block = begin + 1
-    while block < len(lines) and (not lines[block].strip() or lines[block][0] in " \t)]}"):
-        block += 1
-    return list(dict.fromkeys([block, *range(begin + 1, min(block + 1, begin + 40))]))
+def _shallow(statements: list[ast.stmt]) -> tuple[list[ast.stmt], list[Dropped]]:
+    kept = [node for node in statements if syntax.is_shallow(node)]
+    deep = [Dropped(f"line {n.lineno}", "is nested too deep") for n in statements if n not in kept]
+    return kept, deep
 
 
 # ---------------------------------------------------------------- unrolling
@@ -121,15 +119,34 @@ def _ends(lines: list[str], begin: int) -> list[int]:
 
 def units(statements: list[ast.stmt], context: list[ast.stmt]) -> Iterator[Unit | Dropped]:
     """Take test code apart: one unit an assertion, with the statements that it builds on."""
+    checkers = checkers_in([*context, *statements])
+    called = {last_name(n.func) for s in statements for n in ast.walk(s) if isinstance(n, ast.Call)}
     for node in statements:
-        if isinstance(node, Function) and node.name.startswith("test"):
+        if isinstance(node, Function) and _is_test_function(node, checkers - called):
             yield from function_units(node, context)
         elif isinstance(node, ast.ClassDef) and _is_test_class(node):
             yield from class_units(node, context)
-        elif is_assertion(node):
+        elif is_assertion(node, checkers):
             yield Unit(needed(context, node), node)
         elif not _is_noise(node):
             context.append(node)
+
+
+def checkers_in(statements: list[ast.stmt]) -> set[str]:
+    """List the functions that are no tests themselves, but check something when they are called."""
+    functions = [n for n in statements if isinstance(n, Function) and not _is_named_test(n)]
+    return {node.name for node in functions if checks(node)}
+
+
+def _is_named_test(node: ast.stmt) -> bool:
+    return isinstance(node, Function) and node.name.startswith("test")
+
+
+def _is_test_function(node: Function, uncalled: set[str]) -> bool:
+    """Whether a function is a test: by its name, or because it checks and nobody calls it."""
+    args = node.args
+    plain = not (args.args or args.posonlyargs or args.kwonlyargs or args.vararg or args.kwarg)
+    return _is_named_test(node) or (node.name in uncalled and plain)
 
 
 def _is_noise(node: ast.stmt) -> bool:
@@ -146,21 +163,33 @@ def _is_noise(node: ast.stmt) -> bool:
 
 
 def _is_test_class(node: ast.ClassDef) -> bool:
-    return any(isinstance(n, Function) and n.name.startswith("test") for n in node.body)
+    return any(map(_is_named_test, node.body))
 
 
 def class_units(node: ast.ClassDef, context: list[ast.stmt]) -> Iterator[Unit | Dropped]:
     """Take a test class apart; a method that needs its object is kept whole."""
-    helpers = [n for n in node.body if not (isinstance(n, Function) and n.name.startswith("test"))]
+    helpers = [n for n in node.body if not _is_named_test(n)]
+    methods = [n for n in helpers if isinstance(n, Function)]
     for method in node.body:
-        if isinstance(method, Function) and method.name.startswith("test"):
+        if isinstance(method, Function) and _is_named_test(method):
             plain = converted(method)
-            if plain is not None and not any(isinstance(h, Function) for h in helpers):
+            if plain is not None and not methods:
                 yield from function_units(plain, [*context, *_class_values(helpers)])
+            elif strange := _strange_in_class(method, methods):
+                yield Dropped(shown(method), strange)
             else:
                 whole = deepcopy(node)
                 whole.body = [*helpers, method]
                 yield Unit(needed(context, whole), whole, f"{node.name}.{method.name}")
+
+
+def _strange_in_class(method: Function, helpers: list[Function]) -> str:
+    """Say what a class does that only a test runner does for it."""
+    if len(method.args.args) > 1 or method.decorator_list:
+        return "has a decorator or parameters that cannot be unrolled"
+    runners = {"setUpClass", "tearDownClass", "setup_method", "setup_class", "teardown_method"}
+    found = sorted(runners & {helper.name for helper in helpers})
+    return f"uses {found[0]}, which is not called here" if found else ""
 
 
 def _class_values(helpers: list[ast.stmt]) -> list[ast.stmt]:
@@ -218,8 +247,8 @@ def parameter_rows(node: Function) -> list[dict[str, ast.expr]] | None:
         expanded = _expanded(decorator)
         if expanded is None:
             return None
-        rows = [{**row, **new} for row in rows for new in expanded]
-    return rows[:50]
+        rows = [{**row, **new} for row in rows for new in expanded][:MAX_ROWS]
+    return rows
 
 
 def _expanded(call: ast.Call) -> list[dict[str, ast.expr]] | None:
@@ -227,7 +256,7 @@ def _expanded(call: ast.Call) -> list[dict[str, ast.expr]] | None:
         return None
     names = _parameter_names(call.args[0])
     rows = []
-    for value in call.args[1].elts:
+    for value in call.args[1].elts[:MAX_ROWS]:
         if isinstance(value, ast.Call) and last_name(value) == "param":
             parts: list[ast.expr] = value.args
         elif len(names) == 1:
@@ -306,7 +335,7 @@ def why_not(unit: Unit, context: Context) -> str:
         return use
     if not depends_on_target(unit, context):
         return f"does not call {context.target}"
-    if is_true_by_itself(unit.body):
+    if is_true_by_itself(unit.body) or swallows_failures(unit.body):
         return "is true by itself"
     if context.is_async and not _awaits(everything, context):
         return f"never awaits {context.target}"
@@ -320,11 +349,11 @@ def depends_on_target(unit: Unit, context: Context) -> bool:
     """Say whether what is asserted depends on a call of the target."""
     tainted: set[str] = set()
     for node in unit.setup:
-        _spread(node, context, tainted)
+        spread(node, context, tainted)
     return _asserts_about(unit.body, context, tainted)
 
 
-def _spread(node: ast.AST, context: Context, tainted: set[str]) -> None:
+def spread(node: ast.AST, context: Context, tainted: set[str]) -> None:
     """Mark the names that hold a result of the target, or were handed to it and may be changed."""
     if isinstance(node, Function | ast.ClassDef):
         if target_calls(node, context) or mentioned(node) & tainted:
@@ -338,13 +367,18 @@ def _spread(node: ast.AST, context: Context, tainted: set[str]) -> None:
         tainted |= bound_names(node)
 
 
+def is_about(node: ast.AST, context: Context, tainted: set[str]) -> bool:
+    """Say whether a piece of code calls the target or mentions what came of a call."""
+    return bool(target_calls(node, context)) or bool(mentioned(node) & tainted)
+
+
 def _asserts_about(node: ast.AST, context: Context, tainted: set[str]) -> bool:
     if isinstance(node, ast.Assert):
-        return bool(target_calls(node.test, context)) or bool(mentioned(node.test) & tainted)
+        return is_about(node.test, context, tainted)
     whole = isinstance(node, Function | ast.ClassDef | ast.Expr | ast.Raise)
     if whole or _is_about_raising(node):
-        return bool(target_calls(node, context)) or bool(mentioned(node) & tainted)
-    _spread(node, context, tainted)
+        return is_about(node, context, tainted)
+    spread(node, context, tainted)
     inner = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt))
     return any(_asserts_about(child, context, tainted) for child in inner)
 
@@ -360,19 +394,48 @@ _RAISES = {"raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns"
 
 
 def is_true_by_itself(node: ast.AST) -> bool:
-    """Recognise asserts that no program can fail."""
-    if not isinstance(node, ast.Assert):
-        return False
-    return _always_true(node.test)
+    """Recognise tests that no program can fail: all that they check is always true."""
+    found = checks(node)
+    return bool(found) and all(isinstance(n, ast.Assert) and _always_true(n.test) for n in found)
+
+
+def swallows_failures(node: ast.AST) -> bool:
+    """Recognise tests whose own failures are caught on the way."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.Try) and any(map(checks, child.body)):
+            catching = [h for h in child.handlers if h.type is None or _catches(h.type)]
+            if any(not any(map(_complains, handler.body)) for handler in catching):
+                return True
+        if isinstance(child, ast.With | ast.AsyncWith) and any(map(checks, child.body)):
+            calls = [i.context_expr for i in child.items if isinstance(i.context_expr, ast.Call)]
+            if any(last_name(c) == "suppress" and any(map(_catches, c.args)) for c in calls):
+                return True
+    return False
+
+
+def _catches(kind: ast.expr) -> bool:
+    """Whether an `except` of this kind takes a failed assertion."""
+    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    return bool({"AssertionError", "Exception", "BaseException"} & set(map(last_name, kinds)))
+
+
+def _complains(node: ast.stmt) -> bool:
+    return any(isinstance(n, ast.Raise) for n in ast.walk(node)) or (
+        bool(checks(node)) and not is_true_by_itself(node)
+    )
 
 
 def _always_true(test: ast.expr) -> bool:
     if isinstance(test, ast.Constant):
         return bool(test.value)
-    if isinstance(test, ast.Tuple):
-        return bool(test.elts)
+    if isinstance(test, ast.Tuple | ast.List | ast.Set):
+        return bool(test.elts) and not all(isinstance(e, ast.Starred) for e in test.elts)
+    if isinstance(test, ast.Lambda | ast.GeneratorExp):
+        return True
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return isinstance(test.operand, ast.Constant) and not test.operand.value
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-        return any(map(_always_true, test.values))
+        return any(map(_always_true, test.values)) or _contradicts(test.values)
     if isinstance(test, ast.BoolOp):
         return all(map(_always_true, test.values))
     if isinstance(test, ast.Call) and last_name(test.func) == "isinstance" and len(test.args) == 2:
@@ -385,12 +448,25 @@ def _always_true(test: ast.expr) -> bool:
     return False
 
 
+def _contradicts(values: list[ast.expr]) -> bool:
+    """Whether one of `a or not a` is the other's opposite."""
+    dumps = {ast.dump(value) for value in values}
+    return any(
+        isinstance(v, ast.UnaryOp) and isinstance(v.op, ast.Not) and ast.dump(v.operand) in dumps
+        for v in values
+    )
+
+
 def _is_length_check(test: ast.Compare) -> bool:
-    """`len(...) >= 0` holds for everything that has a length."""
-    called = isinstance(test.left, ast.Call) and last_name(test.left.func) == "len"
-    right = test.comparators[0]
-    zero = isinstance(right, ast.Constant) and right.value == 0
-    return called and zero and isinstance(test.ops[0], ast.GtE)
+    """`len(...) >= 0` and its kin hold for everything that has a length."""
+    sides = (test.left, test.comparators[0])
+    kinds = {ast.GtE: 0, ast.Gt: -1}
+    if isinstance(test.ops[0], ast.LtE | ast.Lt):
+        sides, kinds = sides[::-1], {ast.LtE: 0, ast.Lt: -1}
+    if not (isinstance(sides[0], ast.Call) and last_name(sides[0].func) == "len"):
+        return False
+    least = kinds.get(type(test.ops[0]))
+    return least is not None and ast.unparse(sides[1]) == str(least)
 
 
 def _awaits(nodes: list[ast.stmt], context: Context) -> bool:

@@ -5,10 +5,20 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reflexfix.errors import UsageProblem
-from reflexfix.python.target import Found, Function, docstring_node
+from reflexfix.python.layout import comments_in, leading, reindented, usual_unit
+from reflexfix.python.target import (
+    Found,
+    Function,
+    body_without_docstring,
+    docstring_node,
+    first_line,
+    is_placeholder,
+    is_unfinished,
+)
 from reflexfix.source import Source
 
 
@@ -41,70 +51,111 @@ class Edit:
 
 def spliced(source: Source, tree: ast.Module, found: Found, code: Code) -> bytes:
     """Give the whole file with this code in the target's place."""
-    edits = [body_edit(source, found.node, code.body)]
+    unit = usual_unit(source, opened_blocks(tree))
+    known = {ast.unparse(n) for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)}
+    imports = [line for line in code.imports if line not in known]
+    edits = body_edits(source, found, code.body, unit)
     if code.helpers:
-        edits.append(helpers_edit(source, found, code.helpers))
-    if code.imports:
-        edits.append(imports_edit(source, tree, code.imports))
+        edits.append(helpers_edit(source, tree, found, code.helpers, unit))
+    if imports:
+        edits.append(imports_edit(source, tree, imports))
     text = source.text
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
-        text = text[: edit.start] + source.with_newlines(edit.text) + text[edit.end :]
+        text = text[: edit.start] + edit.text + text[edit.end :]
     return source.encode(text)
+
+
+def opened_blocks(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """List the lines that open a block, with the first line of it."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.stmt) and isinstance(body, list) and isinstance(body[0], ast.stmt):
+            yield node.lineno, body[0].lineno
 
 
 # ---------------------------------------------------------------- the body
 
 
-def body_edit(source: Source, node: Function, body: str) -> Edit:
-    """Say what text takes the place of the old body."""
-    first, last = body_span(source, node)
-    if is_on_header_line(source, node):
-        return one_line_edit(source, node, body)
-    indent = body_indent(source, node)
-    new = indented(body, indent)
-    if first > last:  # there is only a docstring: the body goes below it, on lines of its own
-        at = source.after_line(last)
-        lead = "" if source.text[:at].endswith(("\n", "\r")) else "\n"
-        tail = "\n" if not lead else ""
-        return Edit(at, at, f"{lead}{new}{tail}")
-    doc = docstring_node(node)
-    start = source.starts[first - 1]
-    lead = ""
-    if doc is not None and doc.end_lineno == first:  # """doc"""; pass
-        start = source.offset(first, doc.end_col_offset or 0)
-        lead = "\n"
-    end = source.starts[last - 1] + len(source.line(last))
-    return Edit(start, end, lead + new)
+def body_edits(source: Source, found: Found, body: str, unit: str) -> list[Edit]:
+    """Say what text takes the place of the old body.
 
-
-def body_span(source: Source, node: Function) -> tuple[int, int]:
-    """Give the first and the last line of what is replaced; first > last when there is none.
-
-    Comments above the old body stay, unless they say TODO or FIXME.
+    Of a stub, the comments stay, unless they say TODO or FIXME.
     """
-    doc = docstring_node(node)
-    statements = node.body[1:] if doc is not None else node.body
-    if not statements:
-        return _below_docstring(source, node)
-    first = first_line(statements[0])
-    floor = (doc.end_lineno or 0) if doc is not None else header_end(source, node)
-    while first - 1 > floor and _is_todo(source.line(first - 1)):
-        first -= 1
-    return first, node.end_lineno or first
-
-
-def _below_docstring(source: Source, node: Function) -> tuple[int, int]:
-    """Skip the comments that follow a lone docstring at the body's depth."""
-    last = node.end_lineno or node.lineno
+    node = found.node
+    if is_on_header_line(source, node):
+        return [one_line_edit(source, node, body, unit)]
     indent = body_indent(source, node)
-    while last < len(source.starts) and source.line(last + 1).startswith(indent + "#"):
-        last += 1
-    return last + 1, last
+    doc, statements = docstring_node(node), body_without_docstring(node)
+    comments = comment_lines(source, node)
+    stub = is_unfinished(found, source)
+    kept = [n for n in comments if stub and not is_todo(source.line(n))]
+    gone = [n for n in comments if stub and n not in kept]
+    removed = [Edit(source.starts[n - 1], source.after_line(n), "") for n in gone]
+    body = without_repeated(body, [source.line(n).strip() for n in kept])
+    new = reindented(body, indent, step_of(source, node, indent))
+    if not statements:
+        at = source.after_line(max([(doc.end_lineno or 0) if doc else 0, *kept]))
+        return [*removed, _inserted(source, at, new, removed)]
+    first = first_line(statements[0])
+    while not stub and first - 1 in comments:  # what stands right above an old body belongs to it
+        first -= 1
+    return [*removed, _replaced(source, node, first, indent, new)]
 
 
-def _is_todo(line: str) -> bool:
-    text = line.strip()
-    return text.startswith("#") and ("TODO" in text or "FIXME" in text)
+def _inserted(source: Source, at: int, new: str, removed: list[Edit]) -> Edit:
+    """Put a body below the docstring and the comments, on lines of its own."""
+    is_end = not source.text[:at].endswith(("\n", "\r"))
+    ends_without = is_end or any(
+        edit.end == len(source.text) and not source.text.endswith(("\n", "\r")) for edit in removed
+    )
+    text = ("\n" if is_end else "") + new + ("" if ends_without else "\n")
+    return Edit(at, at, source.with_newlines(text))
+
+
+def _replaced(source: Source, node: Function, first: int, indent: str, new: str) -> Edit:
+    """Put a body in the place of what lies between line `first` and the function's end."""
+    doc, statements = docstring_node(node), body_without_docstring(node)
+    last = node.end_lineno or node.lineno
+    start, lead = source.starts[first - 1], ""
+    if doc is not None and doc.end_lineno == first:  # """doc"""; pass
+        start, lead = source.offset(first, doc.end_col_offset or 0), "\n"
+    end = source.starts[last - 1] + len(source.line(last))
+    if all(map(is_placeholder, statements)):
+        comments = comments_in(source.text[start:end].lstrip("; \t"))
+        lead += "".join(f"{indent}{c}\n" for c in comments if not is_todo(c))
+    return Edit(start, end, source.with_newlines(lead + new))
+
+
+def comment_lines(source: Source, node: Function) -> list[int]:
+    """List the lines of comments between header or docstring and the first statement.
+
+    Below a lone docstring they go on for as long as they are indented as the body is.
+    """
+    doc, statements = docstring_node(node), body_without_docstring(node)
+    first = max(header_end(source, node), (doc.end_lineno or 0) if doc is not None else 0) + 1
+    last = first_line(statements[0]) if statements else len(source.starts) + 1
+    own = len(leading(source.line(node.lineno)))
+    found = []
+    for number in range(first, last):
+        line = source.line(number)
+        is_comment = line.lstrip(" \t\f").startswith("#")
+        if not statements and line.strip() and not (is_comment and len(leading(line)) > own):
+            break
+        if is_comment:
+            found.append(number)
+    return found
+
+
+def is_todo(text: str) -> bool:
+    return "TODO" in text or "FIXME" in text
+
+
+def without_repeated(body: str, kept: list[str]) -> str:
+    """Leave out comments at the head of a body that the file has there anyway."""
+    lines = body.split("\n")
+    while kept and lines and lines[0].strip() in kept:
+        lines.pop(0)
+    return "\n".join(lines)
 
 
 def header_end(source: Source, node: Function) -> int:
@@ -133,123 +184,85 @@ def colon(source: Source, node: Function) -> tuple[int, int]:
 
 
 def is_on_header_line(source: Source, node: Function) -> bool:
-    return node.body[0].lineno == header_end(source, node)
+    """Whether the body goes on where the header ends, if need be over a backslash."""
+    _, start = colon(source, node)
+    first = node.body[0]
+    if isinstance(first, Function | ast.ClassDef):
+        return False
+    between = source.text[start : source.offset(first.lineno, first.col_offset)]
+    return not between.replace("\\\r\n", "").replace("\\\n", "").replace("\\\r", "").strip(" \t\f")
 
 
-def one_line_edit(source: Source, node: Function, body: str) -> Edit:
+def one_line_edit(source: Source, node: Function, body: str, unit: str) -> Edit:
     """Break `def f(): ...` into lines; a comment behind it stays on the header's line."""
-    indent = body_indent(source, node)
+    indent = leading(source.line(node.lineno)) + unit
     _, start = colon(source, node)
     last = node.end_lineno or node.lineno
     stop = source.offset(last, node.end_col_offset or 0)
     end = source.starts[last - 1] + len(source.line(last))
     comment = source.text[stop:end].strip(" \t;")
+    comment = "" if is_todo(comment) else comment
     doc = docstring_node(node)
     kept = ""
     if doc is not None:
         at = source.offset(doc.lineno, doc.col_offset)
-        kept = (
-            indent + source.text[at : source.offset(doc.end_lineno or 0, doc.end_col_offset or 0)]
-        )
-        kept += "\n"
-    gap = "  " if comment else ""
-    return Edit(start, end, f"{gap}{comment}\n{kept}{indented(body, indent)}")
+        doc_end = source.offset(doc.end_lineno or 0, doc.end_col_offset or 0)
+        kept = source.newline + indent + source.text[at:doc_end]
+    new = source.with_newlines("\n" + reindented(body, indent, unit))
+    return Edit(start, end, ("  " if comment else "") + comment + kept + new)
 
 
 def body_indent(source: Source, node: Function) -> str:
-    """Give the white space in front of the body's statements, or what it would be."""
+    """Give the white space in front of the body's statements."""
+    return leading(source.line(first_line(node.body[0])))
+
+
+def step_of(source: Source, node: Function, indent: str) -> str:
+    """Give the step from the header's to the body's indentation."""
     own = leading(source.line(node.lineno))
-    first = source.line(node.body[0].lineno)
-    if not is_on_header_line(source, node):
-        return leading(first)
-    return own + ("\t" if own.endswith("\t") or uses_tabs(source) else "    ")
-
-
-def leading(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t\f"))].replace("\f", "")
-
-
-def uses_tabs(source: Source) -> bool:
-    lines = [source.line(n + 1) for n in range(min(len(source.starts), 2000))]
-    return sum(x.startswith("\t") for x in lines) > sum(x.startswith("  ") for x in lines)
-
-
-def indented(body: str, indent: str) -> str:
-    """Indent a body, leaving the inside of long strings alone."""
-    unit = "\t" if indent.endswith("\t") else "    "
-    inside = lines_inside_strings(body)
-    lines = body.split("\n")
-    return "\n".join(
-        line if number in inside else _reindented(line, indent, unit)
-        for number, line in enumerate(lines, 1)
-    )
-
-
-def _reindented(line: str, indent: str, unit: str) -> str:
-    text = line.lstrip(" ")
-    if not text:
-        return ""
-    levels, rest = divmod(len(line) - len(text), 4)
-    return indent + unit * levels + " " * rest + text
-
-
-def lines_inside_strings(code: str) -> set[int]:
-    """List the lines, from 1, whose beginning lies inside a string that began further up."""
-    inside: set[int] = set()
-    starts: list[int] = []
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(code).readline):
-            name = tokenize.tok_name[token.type]
-            if name == "FSTRING_START":
-                starts.append(token.start[0])
-            elif name == "FSTRING_END":
-                inside.update(range(starts.pop() + 1, token.end[0] + 1))
-            elif token.type == tokenize.STRING:
-                inside.update(range(token.start[0] + 1, token.end[0] + 1))
-    except (tokenize.TokenError, SyntaxError):
-        return inside
-    return inside
+    inner = indent.removeprefix(own) if indent.startswith(own) else ""
+    return inner or ("\t" if indent.endswith("\t") else "    ")
 
 
 # ---------------------------------------------------------------- helpers and imports
 
 
-def helpers_edit(source: Source, found: Found, helpers: tuple[str, ...]) -> Edit:
-    """Put helpers above the outermost item that holds the target, above what belongs to it."""
-    at = source.starts[above(source, first_line(found.outermost)) - 1]
-    return Edit(at, at, "".join(helper + "\n\n\n" for helper in helpers))
+def helpers_edit(
+    source: Source, tree: ast.Module, found: Found, helpers: tuple[str, ...], unit: str
+) -> Edit:
+    """Put helpers above the top-level item that holds the target, above what belongs to it."""
+    at = source.starts[above(source, tree, found.top) - 1]
+    text = "".join(reindented(helper, "", unit) + "\n\n\n" for helper in helpers)
+    return Edit(at, at, source.with_newlines(text))
 
 
-def first_line(node: ast.stmt) -> int:
-    """Give the line on which a statement begins, its decorators counted in."""
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(d.lineno for d in decorators)])
-
-
-def above(source: Source, line: int) -> int:
-    """Step above the comments that belong to a line; those that open the file stay on top."""
-    first = line
-    while first > 1 and source.line(first - 1).startswith("#"):
+def above(source: Source, tree: ast.Module, node: ast.stmt) -> int:
+    """Step above the comments that belong to an item; those that open the file stay on top."""
+    line = first = first_line(node)
+    floor = max((n.end_lineno or 0 for n in tree.body if n.lineno < node.lineno), default=0)
+    while first - 1 > floor and source.line(first - 1).startswith("#"):
         first -= 1
     opens_file = not any(source.line(n).strip() for n in range(1, first))
     return line if opens_file else first
 
 
-def imports_edit(source: Source, tree: ast.Module, imports: tuple[str, ...]) -> Edit:
+def imports_edit(source: Source, tree: ast.Module, imports: list[str]) -> Edit:
     """Put imports behind those that the file begins with, or where they would be."""
     text = "".join(line + "\n" for line in imports)
-    anchor = last_import(tree)
-    if anchor is not None:
-        at = source.after_line(_last_line_of_row(tree, anchor))
-        lead = "" if source.text[:at].endswith(("\n", "\r")) else "\n"
-        return Edit(at, at, lead + text)
-    first = tree.body[0]
-    if isinstance(first, ast.Expr) and ast.get_docstring(tree, clean=False) is not None:
-        at = source.after_line(_last_line_of_row(tree, first))
-        lead = "" if source.text[:at].endswith(("\n", "\r")) else "\n"
-        return Edit(at, at, f"{lead}\n{text}")
-    at = source.starts[above(source, first_line(first)) - 1]
-    return Edit(at, at, text + "\n\n")
+    anchor, first = last_import(tree), tree.body[0]
+    if anchor is None and not _is_text(first):
+        at = source.starts[above(source, tree, first) - 1]
+        return Edit(at, at, source.with_newlines(text + "\n\n"))
+    at = source.after_line(_last_line_of_row(tree, anchor or first))
+    lead = "" if source.text[:at].endswith(("\n", "\r")) else "\n"
+    lead += "" if anchor is not None else "\n"
+    return Edit(at, at, source.with_newlines(lead + text))
+
+
+def _is_text(node: ast.stmt) -> bool:
+    """Whether a statement is a docstring."""
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def last_import(tree: ast.Module) -> ast.stmt | None:
@@ -258,7 +271,7 @@ def last_import(tree: ast.Module) -> ast.stmt | None:
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             found = node
-        elif not (node is tree.body[0] and isinstance(node, ast.Expr)):
+        elif not (node is tree.body[0] and _is_text(node)):
             break
     return found
 

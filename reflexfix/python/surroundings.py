@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reflexfix.errors import UsageProblem
 from reflexfix.python import syntax
+from reflexfix.source import read_python
 
 MAX_FILES = 400
 MAX_BYTES = 8 * 2**20
@@ -41,7 +44,7 @@ def look_around(path: Path, tree: ast.Module) -> Surroundings:
 def import_root(path: Path) -> Path:
     """Give the folder above the outermost package that holds the file."""
     folder = path.resolve().parent
-    while (folder / "__init__.py").is_file() and folder.parent != folder:
+    while is_file(folder / "__init__.py") and folder.parent != folder:
         folder = folder.parent
     return folder
 
@@ -53,6 +56,21 @@ def module_name(relative: Path) -> str:
     return ".".join(parts)
 
 
+def is_file(path: Path) -> bool:
+    """Say whether there is a file; a name that no file can have, or a locked folder, has none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 class _Walk:
     """Follows imports from module to module, as long as they stay below the root."""
 
@@ -61,18 +79,26 @@ class _Walk:
         self.files: dict[str, bytes] = {}
         self.packages: set[str] = set()
         self.size = 0
+        self.waiting: deque[tuple[ast.Module, str, bool]] = deque()
 
     def follow(self, tree: ast.Module, module: str, is_package: bool) -> None:
+        """Take in all that a module reaches."""
+        self.waiting.append((tree, module, is_package))
+        while self.waiting:
+            self._look_at(*self.waiting.popleft())
+
+    def _look_at(self, tree: ast.Module, module: str, is_package: bool) -> None:
         package = module if is_package else module.rpartition(".")[0]
         self._parents(package)
-        for name in imported(tree, package):
-            if not self._take(name):
+        needed = set(imported(tree.body, package))
+        for name in imported(every_import(tree), package):
+            if not self._take(name) and name in needed:
                 top = name.split(".")[0]
                 if top not in sys.stdlib_module_names and not self._is_here(top):
                     self.packages.add(top)
 
     def _is_here(self, top: str) -> bool:
-        return (self.root / f"{top}.py").is_file() or (self.root / top).is_dir()
+        return is_file(self.root / f"{top}.py") or is_folder(self.root / top)
 
     def _parents(self, package: str) -> None:
         parts = package.split(".") if package else []
@@ -87,34 +113,54 @@ class _Walk:
             self.root.joinpath(*parts).with_suffix(".py"),
             self.root.joinpath(*parts, "__init__.py"),
         ):
-            if path.is_file():
+            if is_file(path):
                 self._add(path)
                 return True
-        return self.root.joinpath(*parts).is_dir() and bool(parts[0])
+        return is_folder(self.root.joinpath(*parts))
 
     def _add(self, path: Path) -> None:
-        if not path.is_file():
+        relative = path.relative_to(self.root)
+        name = relative.as_posix()
+        if name in self.files or len(self.files) >= MAX_FILES or not is_file(path):
             return
-        name = path.relative_to(self.root).as_posix()
-        if name in self.files or len(self.files) >= MAX_FILES:
+        data = contents(path)
+        if data is None or self.size + len(data) > MAX_BYTES:
             return
-        data = path.read_bytes()
         self.size += len(data)
-        if self.size > MAX_BYTES:
-            return
         self.files[name] = data
-        tree = syntax.module(data.decode("utf-8", "replace"))
+        tree = parsed(data, name)
         if tree is not None:
-            relative = path.relative_to(self.root)
-            self.follow(tree, module_name(relative), path.name == "__init__.py")
+            self.waiting.append((tree, module_name(relative), path.name == "__init__.py"))
 
 
-def imported(tree: ast.Module, package: str) -> Iterator[str]:
-    """List the dotted names that a module imports when it is loaded, and from which it imports.
+def contents(path: Path) -> bytes | None:
+    """Give the bytes of a file, or None where it may not be read or is larger than all may be."""
+    try:
+        return path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
+    except OSError:
+        return None
 
-    Imports under `try`, `if TYPE_CHECKING` and inside functions may be missing without harm.
+
+def parsed(data: bytes, name: str) -> ast.Module | None:
+    """Give the tree of a neighbour, whatever its encoding; None where it is not Python."""
+    try:
+        return syntax.module(read_python(data, name).text)
+    except UsageProblem:
+        return None
+
+
+def every_import(tree: ast.Module) -> Iterator[ast.stmt]:
+    """List the imports of a module at any depth: what lies beside it comes along anyway.
+
+    Of packages from elsewhere, only those that are imported when the module is loaded are needed:
+    imports under `try`, `if TYPE_CHECKING` and inside functions may be missing without harm.
     """
-    for node in tree.body:
+    return (n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom))
+
+
+def imported(nodes: Iterator[ast.stmt] | list[ast.stmt], package: str) -> Iterator[str]:
+    """List the dotted names that these statements import, and from which they import."""
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -129,7 +175,7 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
     if not node.level:
         return node.module or ""
     parts = package.split(".") if package else []
-    parts = parts[: len(parts) - node.level + 1]
+    parts = parts[: max(0, len(parts) - node.level + 1)]
     return ".".join([*parts, *([node.module] if node.module else [])])
 
 

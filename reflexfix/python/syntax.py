@@ -6,7 +6,10 @@ import ast
 import warnings
 from typing import Any
 
-_UNPARSABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+UNPARSABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, SystemError)
+"""What the parser raises; the last of them is said of some trees that are nested too deep."""
+DEPTH = 80
+"""How deep a test may be nested; the standard library's own tools for trees are recursive."""
 
 
 def module(text: str) -> ast.Module | None:
@@ -16,14 +19,24 @@ def module(text: str) -> ast.Module | None:
 
 
 def expression(text: str) -> ast.Expression | None:
-    """Give the tree of one expression, or None."""
+    """Give the tree of one expression, or None; also for one that is nested too deep."""
     found: ast.Expression | None = _parsed(lambda t: ast.parse(t, mode="eval"), text)
-    return found
+    return found if found is not None and is_shallow(found) else None
 
 
 def is_literal(text: str) -> bool:
     """Say whether a text is a plain Python value."""
     return _parsed(lambda t: (ast.literal_eval(t),), text.strip()) is not None
+
+
+def is_shallow(tree: ast.AST) -> bool:
+    """Say whether a tree is nested so little that recursion over it is safe."""
+    level: list[ast.AST] = [tree]
+    for _ in range(DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return True
+    return False
 
 
 def error_in(text: str) -> str:
@@ -34,8 +47,8 @@ def error_in(text: str) -> str:
             ast.parse(text)
     except SyntaxError as error:
         return f"{error.msg} (line {error.lineno} of the code)"
-    except _UNPARSABLE as error:
-        return str(error)
+    except UNPARSABLE as error:
+        return str(error) or f"it is nested too deep ({type(error).__name__})"
     return ""
 
 
@@ -44,5 +57,5 @@ def _parsed(parse: Any, text: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return parse(text)
-    except _UNPARSABLE:
+    except UNPARSABLE:
         return None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reflexfix.errors import UsageProblem
+from reflexfix.python.layout import comments_in
+from reflexfix.python.syntax import UNPARSABLE
 from reflexfix.source import Source
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -20,6 +23,8 @@ class Found:
 
     node: Function
     around: tuple[Scope, ...]
+    top: ast.stmt
+    """The statement of the file that holds it: the function itself, a class, an `if`."""
 
     @property
     def name(self) -> str:
@@ -27,12 +32,13 @@ class Found:
         return ".".join([*(scope.name for scope in self.around), self.node.name])
 
     @property
-    def outermost(self) -> Scope:
-        return self.around[0] if self.around else self.node
-
-    @property
     def is_method(self) -> bool:
         return bool(self.around) and isinstance(self.around[-1], ast.ClassDef)
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it is defined only under an `if`, a `try` or the like."""
+        return self.top is not (self.around[0] if self.around else self.node)
 
     @property
     def is_nested(self) -> bool:
@@ -45,7 +51,9 @@ def parse(source: Source, name: str) -> ast.Module:
     Raises UsageProblem with line and column; a file for a newer Python is told from a broken one.
     """
     try:
-        return ast.parse(source.text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source.text)
     except SyntaxError as error:
         where = f"{name}:{error.lineno}:{error.offset}"
         newer = needed_version(source)
@@ -56,8 +64,9 @@ def parse(source: Source, name: str) -> ast.Module:
                 hint=f"install reflexfix with Python {newer[0]}.{newer[1]} or newer",
             ) from None
         raise UsageProblem(f"{where}: {error.msg}") from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise UsageProblem(f"{name} cannot be parsed: {error}") from None
+    except UNPARSABLE as error:
+        why = str(error) or "it is nested too deep"
+        raise UsageProblem(f"{name} cannot be parsed: {why}") from None
 
 
 def needed_version(source: Source) -> tuple[int, int] | None:
@@ -66,7 +75,8 @@ def needed_version(source: Source) -> tuple[int, int] | None:
     import tree_sitter_python
 
     language = tree_sitter.Language(tree_sitter_python.language())
-    root = tree_sitter.Parser(language).parse(source.text.encode()).root_node
+    text = source.text.encode("utf-8", "replace")
+    root = tree_sitter.Parser(language).parse(text).root_node
     kinds = set(node_kinds(root))
     if "ERROR" in kinds or sys.version_info >= (3, 12):
         return None
@@ -84,18 +94,17 @@ def node_kinds(node: object) -> Iterator[str]:
 
 def functions(tree: ast.Module) -> Iterator[Found]:
     """List every function of the file, in the order of the text."""
-
-    def walk(node: ast.AST, around: tuple[Scope, ...]) -> Iterator[Found]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, Function):
-                yield Found(child, around)
-                yield from walk(child, (*around, child))
-            elif isinstance(child, ast.ClassDef):
-                yield from walk(child, (*around, child))
-            elif isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-                yield from walk(child, around)
-
-    return walk(tree, ())
+    inner = ast.stmt | ast.excepthandler | ast.match_case
+    waiting: list[tuple[ast.AST, tuple[Scope, ...], ast.stmt]]
+    waiting = [(node, (), node) for node in reversed(tree.body)]
+    while waiting:
+        node, around, top = waiting.pop()
+        if isinstance(node, Function):
+            yield Found(node, around, top)
+        if isinstance(node, Function | ast.ClassDef):
+            around = (*around, node)
+        children = [child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]
+        waiting += [(child, around, top) for child in reversed(children)]
 
 
 def choose(tree: ast.Module, source: Source, wanted: str | None, file: str) -> Found:
@@ -159,6 +168,12 @@ def body_without_docstring(node: Function) -> list[ast.stmt]:
     return node.body[1:] if docstring_node(node) is not None else node.body
 
 
+def first_line(node: ast.stmt) -> int:
+    """Give the line on which a statement begins, its decorators counted in."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
 def docstring_node(node: Function) -> ast.Constant | None:
     first = node.body[0]
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
@@ -190,10 +205,11 @@ def is_constant_return(node: ast.stmt) -> bool:
 
 
 def has_todo(node: Function, source: Source) -> bool:
-    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    comments = [source.line(n).partition("#")[2] for n in lines]
-    before = source.line(node.body[0].lineno - 1).partition("#")[2]
-    return any("TODO" in text or "FIXME" in text for text in [*comments, before])
+    end = source.after_line(node.end_lineno or node.lineno)
+    text = source.text[source.starts[node.lineno - 1] : end]
+    above = source.line(node.body[0].lineno - 1).strip()  # of `def f(): return 0` on one line
+    comments = [*comments_in(text), above if above.startswith("#") else ""]
+    return any("TODO" in comment or "FIXME" in comment for comment in comments)
 
 
 def is_overload(node: Function) -> bool:

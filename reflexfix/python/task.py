@@ -13,6 +13,7 @@ from reflexfix.attempt import Candidate, Case, UserTests
 from reflexfix.errors import UsageProblem
 from reflexfix.python import answer as answers
 from reflexfix.python import cases, scope, splice, syntax, target, usertests
+from reflexfix.python.needs import Known, top_names
 from reflexfix.python.selftests import Context
 from reflexfix.python.surroundings import Surroundings, look_around
 from reflexfix.source import MAX_BYTES, Source, read_python
@@ -57,12 +58,13 @@ class PythonTask:
     def old_body(self) -> str:
         if self.unfinished:
             return ""
-        return answers.body_text(self.source.text.replace("\r\n", "\n"), self.found.node)
+        text = self.source.text.replace("\r\n", "\n").replace("\r", "\n")
+        return answers.body_text(text, self.found.node)
 
     @cached_property
-    def names(self) -> frozenset[str]:
-        """All names that the file has at top level."""
-        return frozenset(n for node in self.tree.body for n in top_names(node))
+    def known(self) -> Known:
+        """What the file has at top level."""
+        return Known.of(self.tree)
 
     @cached_property
     def context(self) -> Context:
@@ -71,7 +73,7 @@ class PythonTask:
         name = around[0].name if self.found.is_nested else node.name
         return Context(
             target=name,
-            names=self.names,
+            names=self.known.names,
             changeable=frozenset(changeable_names(self.tree)) - {name},
             node=node if not (around or decorators) else None,
             is_method=self.found.is_method,
@@ -84,7 +86,7 @@ class PythonTask:
         return scope.described(self.source, self.tree, self.found, tokens)
 
     def read(self, answer: str) -> Reading:
-        reading = answers.read(answer, self.found, self.names, self.body_only)
+        reading = answers.read(answer, self.found, self.known, self.body_only)
         if reading.code is None:
             return Reading(why=reading.why)
         try:
@@ -130,22 +132,6 @@ def open_task(path: Path, function: str | None, body_only: bool) -> PythonTask:
     tree = target.parse(source, str(path))
     found = target.choose(tree, source, function, str(path))
     return PythonTask(path, data, source, tree, found, look_around(path, tree), body_only)
-
-
-def top_names(node: ast.stmt) -> set[str]:
-    """List the names that a top-level statement binds, at any depth that is still top level."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {node.name}
-    names: set[str] = set()
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.excepthandler):
-            names |= top_names(child)  # type: ignore[arg-type]
-        elif isinstance(child, ast.alias):
-            names.add(child.asname or child.name.split(".")[0])
-        else:
-            found = (n for n in ast.walk(child) if isinstance(n, ast.Name))
-            names |= {n.id for n in found if isinstance(n.ctx, ast.Store)}
-    return names
 
 
 def changeable_names(tree: ast.Module) -> set[str]:

@@ -1,0 +1,72 @@
+"""The crate around a file: its edition and name, and what it takes from outside."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tree_sitter import Node
+
+from reflexfix.rust import syntax, uses
+
+EDITION = "2021"
+EDITIONS = ("2015", "2018", "2021", "2024")
+_KNOWN = ("std", "core", "alloc", "crate", "self", "super", "Self")
+
+
+@dataclass(frozen=True)
+class Crate:
+    """What Cargo.toml says, where there is one."""
+
+    edition: str = EDITION
+    name: str = ""
+
+
+def around(path: Path) -> Crate:
+    """Read the nearest Cargo.toml above a file; 2021 and no name without one."""
+    for folder in path.absolute().parents:
+        if (folder / "Cargo.toml").is_file():
+            return _read(folder)
+    return Crate()
+
+
+def _read(folder: Path) -> Crate:
+    package = _table(folder / "Cargo.toml").get("package") or {}
+    edition = package.get("edition", "2015")
+    if isinstance(edition, dict):
+        edition = _workspace_edition(folder)
+    name = str(package.get("name", "")).replace("-", "_")
+    return Crate(edition if edition in EDITIONS else EDITION, name)
+
+
+def _workspace_edition(folder: Path) -> str:
+    for above in (folder, *folder.parents):
+        workspace = _table(above / "Cargo.toml").get("workspace") or {}
+        if found := (workspace.get("package") or {}).get("edition"):
+            return str(found)
+    return EDITION
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def crates_used(root: Node, edition: str) -> tuple[str, ...]:
+    """Name the crates from elsewhere that a file takes something from."""
+    own = {syntax.name_of(n) for n in syntax.find(root, *syntax.ITEMS) if n.type != "impl_item"}
+    own |= {leaf.name for leaf in uses.all_of(root) if len(leaf.path) > 1}
+    found: dict[str, None] = {}
+    for node in syntax.find(root, "use_declaration"):
+        for leaf in uses.leaves_of(node):
+            if leaf.path[0] not in (*_KNOWN, *own):
+                found[leaf.path[0]] = None
+    for node in syntax.find(root, "extern_crate_declaration"):
+        name = syntax.text(node.child_by_field_name("name"))
+        if name not in _KNOWN:
+            found[name] = None
+    return tuple(found)

@@ -1,0 +1,253 @@
+"""Judge a candidate: import it, then read the tests, then run each in fresh processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from typing import Any, NoReturn
+
+from sandbox import candidate, process, results, tester, wire
+from sandbox.job import Host, Inbox, Job, TooMuchOutput, files_of
+from sandbox.results import BLANK
+
+WRITABLE = ("/tmp", "/dev/mqueue")
+"""All places of a container that code under test can write to."""
+GOOD_END = process.describe(0)
+OUT_OF_MEMORY = {"status": "memory", "message": "killed by the kernel: out of memory"}
+NO_ROOM = {"status": "error", "message": "the candidate left no room for another process"}
+LOST = {"status": "no-verdict", "message": "the candidate's process is gone", "lost": True}
+NONSENSE = {"status": "no-verdict", "message": "the test's process answered nonsense"}
+
+
+def judge(host: Host, order: dict[str, Any]) -> None:
+    """Import the candidate, then read the tests, then run each of them."""
+    job = Job(host, order)
+    c = Candidate(job) if order["split"] else None
+    tests = Tests(host.wait_for_frame())
+    found = [judge_test(job, tests, c, test) for test in tests.tests]
+    found = [once_more(job, tests, c, *pair) for pair in zip(tests.tests, found, strict=True)]
+    job.end_all_but(set())
+    problem = c.problem if c is not None else None
+    told = {"import": problem, "results": results.within_budget(found)}
+    host.say(say="verdict", nonce=tests.nonce, **told)
+
+
+class Tests:
+    """What a candidate is judged by; read only after the candidate has its own process."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.nonce: str = order["nonce"]
+        self.tests: list[dict[str, Any]] = order["tests"]
+        self.files = files_of(order)
+
+    def forget_all_but(self, test: dict[str, Any]) -> None:
+        """Leave nothing of the other tests to the process that runs this one."""
+        self.nonce = ""
+        self.tests[:] = [test]
+
+    def be_one(
+        self,
+        test: dict[str, Any],
+        job: Job,
+        verdict: socket.socket,
+        channel: socket.socket | None,
+    ) -> NoReturn:
+        """Be the process T."""
+        files = self.files if channel is not None else job.files
+        tester.run(test, job.order, files, verdict, channel, job.output.write_end)
+
+
+def judge_test(job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any]) -> dict[str, Any]:
+    """Run a test in its mode; in-process instead where the test, not the answer, needs it."""
+    named = {"name": test["name"], "mode": test["mode"]}
+    if c is not None and c.problem is not None:
+        return {**BLANK, "printed": c.printed, **c.problem, **named}
+    if job.is_over:
+        message = f"not run: {job.which_limit()}"
+        return {**BLANK, "status": "timeout", "message": message, **named}
+    if test["mode"] == "in-process":
+        return run_test(job, tests, None, test) | named
+    if c is None or not c.is_ready():
+        return {**BLANK, **LOST, **named}
+    result = run_test(job, tests, c, test)
+    refused = result.pop("refused", False)
+    if result.pop("argument_refused", False) or (refused and test["may_fall_back"]):
+        return run_test(job, tests, None, test) | named | {"mode": "in-process"}
+    return result | named
+
+
+def once_more(
+    job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any], result: dict[str, Any]
+) -> dict[str, Any]:
+    """Run a failing test again on the same candidate: one that changes its mind is unstable."""
+    if result["status"] not in ("failed", "error") or test.get("control") or job.is_over:
+        return result
+    again = judge_test(job, tests, c, test)
+    return {**result, "unstable": again["status"] == "passed"}
+
+
+# ---------------------------------------------------------------- the candidate's process
+
+
+class Candidate:
+    """The process C, in which the module is imported before any test has been read."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.control, theirs = socket.socketpair()
+        self.inbox = Inbox(self.control.fileno())
+        self.frames: list[dict[str, Any]] = []
+        self.printed = ""
+        self.serving = False
+        self.pid = job.fork()
+        if self.pid == 0:
+            self.be_it(theirs)
+        theirs.close()
+        job.kept.add(self.pid)
+        kills = process.out_of_memory_kills()
+        self.problem = self._import()
+        job.end_all_but(job.kept)
+        if self.problem is not None:
+            self.give_up({**self.problem, **out_of_memory(self.problem, kills)})
+
+    def be_it(self, control: socket.socket) -> NoReturn:
+        """Be the process C."""
+        candidate.run(self.job.order, self.job.files, control, self.job.output.write_end)
+
+    def give_up(self, problem: dict[str, Any]) -> None:
+        """End it; every test from now on has this problem."""
+        self.problem = problem
+        self.printed = self.job.output.text()
+        self.job.end_all_but(set())
+
+    def _import(self) -> dict[str, Any] | None:
+        """Wait for the import to end; None when it did as it should."""
+        try:
+            in_time = self.job.wait(self.inbox, self.job.until(), self._heard, self.pid)
+        except TooMuchOutput:
+            return {"status": "output", "message": "too much output while being imported"}
+        if not in_time:
+            return {"status": "timeout", "message": f"import: {self.job.which_limit()}"}
+        if not self.frames:
+            how = self.job.how_ended(self.pid, 0.1)
+            return {"status": "error", "message": f"the candidate {how} while being imported"}
+        problem = self.frames.pop(0).get("import")
+        return None if problem is None else {"status": "error", **results.problem(problem)}
+
+    def _heard(self) -> bool:
+        try:
+            self.frames += [f for f in self.inbox.frames() if isinstance(f, dict)]
+        except wire.Malformed:
+            self.inbox.closed = True
+        return bool(self.frames)
+
+    def is_ready(self) -> bool:
+        """Whether C is there and has done with the test before; that one may have stopped it."""
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGCONT)
+        self.last_words()
+        return not (self.inbox.closed or self.job.has_ended(self.pid))
+
+    def fork(self, channel: socket.socket) -> None:
+        """Let a fork of C serve one test."""
+        with contextlib.suppress(OSError):
+            socket.send_fds(self.control, [b"f"], [channel.fileno()])
+            self.serving = True
+
+    def last_words(self) -> str:
+        """Say how the fork that served the last test ended, as far as C tells; then C is free."""
+        if not self.serving:
+            return ""
+        self.serving = False
+        with contextlib.suppress(TooMuchOutput):
+            self.job.wait(self.inbox, time.monotonic() + 0.2, self._heard, self.pid)
+        ended = [results.text(f["ended"], 80) for f in self.frames if "ended" in f]
+        self.frames.clear()
+        return ended[-1] if ended else ""
+
+
+# ---------------------------------------------------------------- one test
+
+
+def run_test(job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any]) -> dict[str, Any]:
+    """Run one test in fresh processes and end everything that it started."""
+    started, kills = time.monotonic(), process.out_of_memory_kills()
+    job.output.start()
+    ours, theirs = socket.socketpair()
+    try:
+        pid = start(job, tests, c, test, theirs)
+    except OSError:
+        result = no_room(c)
+    else:
+        result = watched(job, Inbox(ours.fileno()), pid)
+    if result.pop("died", False) and c is not None and (words := c.last_words()):
+        result["message"] = f"the candidate {words} during the call"
+    job.end_all_but(job.kept)
+    ours.close()
+    theirs.close()
+    for folder in WRITABLE:
+        process.empty_folder(folder)
+    result |= out_of_memory(result, kills)
+    seconds = round(time.monotonic() - started, 4)
+    return {**BLANK, **result, "seconds": seconds, "printed": job.output.text()}
+
+
+def no_room(c: Candidate | None) -> dict[str, Any]:
+    if c is not None:
+        c.give_up(dict(NO_ROOM))
+    return dict(NO_ROOM)
+
+
+def out_of_memory(result: dict[str, Any], kills: int) -> dict[str, Any]:
+    """Say so when the kernel has killed since `kills` were counted, and that may be why."""
+    unclear = result["status"] in ("error", "no-verdict")
+    return OUT_OF_MEMORY if unclear and process.out_of_memory_kills() > max(kills, 0) else {}
+
+
+def start(
+    job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any], verdict: socket.socket
+) -> int:
+    """Fork T, and let C serve it; without C, both are one process. Raises OSError: no room."""
+    channel = None
+    if c is not None:
+        channel, theirs = socket.socketpair()
+        c.fork(theirs)
+        theirs.close()
+    pid = job.fork()
+    if pid == 0:
+        tests.forget_all_but(test)
+        tests.be_one(test, job, verdict, channel)
+    if channel is not None:
+        channel.close()
+    verdict.close()
+    return pid
+
+
+def watched(job: Job, inbox: Inbox, pid: int) -> dict[str, Any]:
+    """Wait for the verdict of one test, within its limits; a pass needs a good end as well."""
+    found: list[Any] = []
+
+    def answered() -> bool:
+        found.extend(inbox.frames())
+        return bool(found)
+
+    try:
+        in_time = job.wait(inbox, job.until(), answered, pid)
+    except TooMuchOutput:
+        limit = job.limits["output_bytes"]
+        return {"status": "output", "message": f"printed more than the limit of {limit} bytes"}
+    except wire.Malformed:
+        return dict(NONSENSE)
+    if not in_time:
+        return {"status": "timeout", "message": job.which_limit()}
+    if not found:
+        message = f"the test's process {job.how_ended(pid, 0.1)}"
+        return {"status": "no-verdict", "message": message}
+    job.output.drain()
+    result = results.told(found[0].get("end") if isinstance(found[0], dict) else None)
+    if result["status"] == "passed" and (how := job.how_ended(pid, 1.0)) != GOOD_END:
+        return {"status": "no-verdict", "message": f"the test's process {how}"}
+    return result
