@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import strategies as st
 
+from reflexfix.attempt import Case
 from reflexfix.python import target
 from reflexfix.python.surroundings import Surroundings
 from reflexfix.python.task import PythonTask
 from reflexfix.source import read_python
+from sandbox import checks, tester
 
 
 def task_of(
@@ -170,3 +174,16 @@ def _function(draw: st.DrawFn, lead: str, unit: str) -> tuple[list[str], list[st
     kept += draw(st.sampled_from([[], [lead + unit + "# a comment"]]))
     stub = [] if doc and draw(st.booleans()) else draw(st.sampled_from(_STUBS))
     return kept, [lead + unit + line for line in stub]
+
+
+# ---------------------------------------------------------------- cases
+
+
+def status_of(case: Case, module: str) -> str:
+    """Run a case as the sandbox's test side does, in this process, on code of our own."""
+    namespace: dict[str, object] = {}
+    exec(module, namespace)
+    namespace |= {checks.COMPARE: checks.compare, checks.TRUTH: checks.truth}
+    test = {"source": case.source, "entry": case.entry, "fixtures": case.fixtures, "target": "f"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        return str(tester.judged(test, namespace, None)["status"])

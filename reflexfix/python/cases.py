@@ -1,28 +1,21 @@
-"""Make runnable cases of tests and examples, and decide where each of them has to run."""
+"""Make runnable cases of the model's own tests and of the docstring's examples."""
 
 from __future__ import annotations
 
 import ast
-import builtins
 import re
-import secrets
 from collections.abc import Iterable
 from dataclasses import replace
 
-from reflexfix.attempt import Case, Mode
+from reflexfix.attempt import Case
 from reflexfix.python import selftests, syntax
-from reflexfix.python.asserts import expect_error, target_calls, without_pytest
+from reflexfix.python.asserts import expect_error, without_pytest
 from reflexfix.python.examples import Example, examples
+from reflexfix.python.placing import where_to_run
 from reflexfix.python.selftests import Context, Unit
-from reflexfix.python.target import Found, Function, last_name
+from reflexfix.python.target import Found, Function
+from reflexfix.python.worth import why_not
 from reflexfix.task import Dropped
-
-_ONE_PROCESS = {
-    "capsys", "redirect_stdout", "redirect_stderr", "stdin", "stdout", "stderr", "patch", "mock",
-    "MagicMock", "Mock", "seed", "setstate", "warns", "catch_warnings", "getcontext", "setcontext",
-    "localcontext", "setrecursionlimit", "chdir", "gc", "weakref",
-}  # fmt: skip
-"""What tells of a test that sets or sees something of the process that it runs in."""
 
 
 def own_cases(answer: str, context: Context, found: Found) -> tuple[list[Case], list[Dropped]]:
@@ -36,7 +29,7 @@ def own_cases(answer: str, context: Context, found: Found) -> tuple[list[Case], 
             dropped.append(unit)
             continue
         unit = with_imports(unit, context)
-        if reason := selftests.why_not(unit, context):
+        if reason := why_not(unit, context):
             dropped.append(Dropped(selftests.shown(unit.body), reason))
         elif unit.key in kept or unit.key in context.examples:
             dropped.append(Dropped(selftests.shown(unit.body), "repeats another test"))
@@ -215,202 +208,3 @@ def example_keys(cases: Iterable[Case]) -> set[str]:
     """Give the examples as the filter compares tests."""
     trees = [syntax.module(case.source) for case in cases]
     return {selftests.key_of(tree.body) for tree in trees if tree is not None}
-
-
-# ---------------------------------------------------------------- split or in-process
-
-
-def where_to_run(nodes: list[ast.stmt], context: Context, found: Found) -> tuple[Mode, bool]:
-    """Decide the mode of a test before any candidate has run.
-
-    In-process are tests of methods and nested functions, tests that use the file's classes or its
-    changeable globals, that hand over functions, or that look at what was printed. The second
-    value says whether a refused result may be judged again in-process: only where the test does
-    something with the value that needs the object itself, never where it compares it with a
-    literal.
-    """
-    alone = found.around or found.is_conditional
-    if context.is_method or alone or needs_one_process(nodes, context):
-        return "in-process", False
-    return "split", not compares_directly(nodes, context)
-
-
-def needs_one_process(nodes: list[ast.stmt], context: Context) -> bool:
-    local = {n.name for node in nodes for n in ast.walk(node) if isinstance(n, Function)}
-    for node in nodes:
-        attributes = [n for n in ast.walk(node) if isinstance(n, ast.Attribute)]
-        names = selftests.mentioned(node)
-        if names & context.changeable or (names | {a.attr for a in attributes}) & _ONE_PROCESS:
-            return True
-        if any(isinstance(a.value, ast.Name) and a.value.id == context.target for a in attributes):
-            return True  # `f.cache_info()`: what decorators add is where the function is
-        for call in target_calls(node, context):
-            if any(_is_callable(argument, local) for argument in _arguments(call)):
-                return True
-    return False
-
-
-def _arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(keyword.value for keyword in call.keywords)]
-
-
-def _is_callable(node: ast.expr, local: set[str]) -> bool:
-    """Whether an argument holds something that only lives in one process."""
-    for child in ast.walk(node):
-        if isinstance(child, ast.Lambda | ast.GeneratorExp):
-            return True
-        named = child.id if isinstance(child, ast.Name) and not _is_called(child, node) else ""
-        if named in local or _is_builtin_function(named):
-            return True
-    return False
-
-
-def _is_builtin_function(name: str) -> bool:
-    return callable(getattr(builtins, name, None))
-
-
-def _is_called(name: ast.Name, inside: ast.expr) -> bool:
-    return any(isinstance(n, ast.Call) and n.func is name for n in ast.walk(inside))
-
-
-def compares_directly(nodes: list[ast.stmt], context: Context) -> bool:
-    """Whether a test compares the call's own value with a plain one, anywhere in it."""
-    inner = [n for node in nodes for n in ast.walk(node)]
-    plain = {name for node in inner for name in _plain_names(node)}
-    bound = {name for node in inner for name in _value_names(node, context)}
-    pairs = [pair for node in inner for pair in _compared(node)]
-    return any(
-        _is_value(value, bound, context) and _is_plain(other, plain)
-        for pair in pairs
-        for value, other in (pair, pair[::-1])
-    )
-
-
-def _compared(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
-    """List the pairs that a comparison, or unittest's word for one, compares."""
-    if isinstance(node, ast.Compare):
-        sides = [node.left, *node.comparators]
-        return list(zip(sides, sides[1:], strict=False))
-    if isinstance(node, ast.Call) and last_name(node.func).startswith("assert") and node.args[1:]:
-        return [(node.args[0], node.args[1])]
-    return []
-
-
-def _value_names(node: ast.AST, context: Context) -> list[str]:
-    """List the names that a statement gives to the call's own value."""
-    value = getattr(node, "value", None)
-    if not isinstance(value, ast.expr) or not _is_value(value, set(), context):
-        return []
-    return _targets(node)
-
-
-def _plain_names(node: ast.AST) -> list[str]:
-    """List the names that a statement gives to plain values, one after the other in a loop."""
-    value = getattr(node, "iter", None) or getattr(node, "value", None)
-    return _targets(node) if isinstance(value, ast.expr) and _is_plain(value, set()) else []
-
-
-def _targets(node: ast.AST) -> list[str]:
-    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-    inner = [n for t in targets if isinstance(t, ast.expr) for n in ast.walk(t)]
-    return [n.id for n in inner if isinstance(n, ast.Name)]
-
-
-def _is_value(node: ast.expr, bound: set[str], context: Context) -> bool:
-    """Whether an expression is a value of the target, or a plain row of such."""
-    node = _driven(node.value if isinstance(node, ast.Await | ast.NamedExpr) else node)
-    node = node.value if isinstance(node, ast.Await) else node
-    if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        return any(_is_value(item, bound, context) for item in node.elts)
-    if isinstance(node, ast.Dict):
-        return any(_is_value(item, bound, context) for item in node.values)
-    if isinstance(node, ast.ListComp):
-        return _is_value(node.elt, bound, context)
-    is_call = bool(target_calls(node, context, deep=False))
-    return is_call or (isinstance(node, ast.Name) and node.id in bound)
-
-
-_PLAIN = (
-    ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp, ast.Name,
-    ast.operator, ast.unaryop, ast.expr_context, ast.Call, ast.keyword, ast.Starred,
-    ast.JoinedStr, ast.FormattedValue,
-)  # fmt: skip
-_MAKERS = frozenset(
-    ["set", "frozenset", "dict", "list", "tuple", "float", "int", "str", "bytes", "bytearray"]
-    + ["complex", "bool", "sorted", "sum", "len", "min", "max", "abs", "round", "range"]
-)
-
-
-def _is_plain(node: ast.expr, plain: set[str]) -> bool:
-    """Whether a value is made of literals alone; a bare range is none that crosses."""
-    if isinstance(node, ast.Call) and last_name(node.func) == "range":
-        return False
-    for child in ast.walk(node):
-        if isinstance(child, ast.Name) and child.id not in plain | _MAKERS:
-            return False
-        if isinstance(child, ast.Call) and not isinstance(child.func, ast.Name):
-            return False
-        if not isinstance(child, _PLAIN):
-            return False
-    return not (isinstance(node, ast.Name) and node.id in _MAKERS)
-
-
-def _driven(node: ast.expr) -> ast.expr:
-    """Look through `asyncio.run(f(x))` and `round(f(x), 2)` to the call."""
-    if isinstance(node, ast.Call) and last_name(node.func) in ("run", "round") and node.args:
-        return _driven(node.args[0])
-    return node
-
-
-# ---------------------------------------------------------------- the control
-
-
-def control_case(cases: Iterable[Case], context: Context) -> tuple[Case | None, str]:
-    """Make the test that must fail: a kept test's call, held equal to a private random value.
-
-    A case that runs in-process is preferred, since there the control is the only defence.
-    """
-    private = f"reflexfix-{secrets.token_hex(8)}"
-    ordered = sorted(cases, key=lambda case: case.mode != "in-process")
-    for make in (_control_of_compare, _control_of_raise):
-        for case in ordered:
-            tree = syntax.module(case.source)
-            made = tree and make(tree, context, private)
-            if made:
-                source = ast.unparse(ast.fix_missing_locations(made))
-                return replace(case, name="control", source=source, may_fall_back=False), private
-    return None, ""
-
-
-def _control_of_compare(tree: ast.Module, context: Context, private: str) -> ast.Module | None:
-    """Turn the first comparison for equality that the target has a part in."""
-    tainted: set[str] = set()
-    for statement in tree.body:
-        selftests.spread(statement, context, tainted)
-    for node in ast.walk(tree):
-        test = node.test if isinstance(node, ast.Assert) else None
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
-            sides = [test.left, test.comparators[0]]
-            about = [s for s in sides if selftests.is_about(s, context, tainted)]
-            if about and isinstance(node, ast.Assert):
-                node.test = ast.Compare(about[0], [ast.Eq()], [ast.Constant(private)])
-                return tree
-    return None
-
-
-def _control_of_raise(tree: ast.Module, context: Context, private: str) -> ast.Module | None:
-    """Hold the name of what is raised equal to the private value."""
-    for node in tree.body:
-        if isinstance(node, ast.Try) and target_calls(node, context) and node.handlers:
-            node.handlers = [
-                ast.ExceptHandler(
-                    ast.Name("BaseException", ast.Load()),
-                    "_raised",
-                    _body("_raised_name = type(_raised).__name__"),
-                )
-            ]
-            node.orelse = _body("_raised_name = 'nothing'")
-            tree.body = [*tree.body[: tree.body.index(node) + 1]]
-            tree.body += _body(f"assert _raised_name == {private!r}")
-            return tree
-    return None

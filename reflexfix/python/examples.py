@@ -164,7 +164,7 @@ _RAISES = re.compile(
     r"\s*(?:->|=>|➞|→|#)?\s*(?:should\s+)?raises?\s+(?:an?\s+)?(?P<error>[^\W\d][\w.]*)"
 )
 _LEAD = re.compile(
-    r"(?:[\s\d.)*•>\-]*|.*(?::|\b(?:for|assert|e\.g\.|eg|i\.e\.|so|then|thus|and|that|instance)),?)\s*",
+    r"(?:(?:[*•>+-]\s+|\(?\d+[.)]\s+)*|.*(?::|\b(?:for|assert|e\.g\.|eg|i\.e\.|so|then|thus|and|that|instance)),?)\s*",
     re.IGNORECASE,
 )
 """What may stand before a call; anything else may be part of a larger expression."""
@@ -177,10 +177,13 @@ _UNSURE = re.compile(
 
 def written_forms(docstring: str, name: str) -> Iterator[Example]:
     """Read `f(x) == y`, `f(x) -> y`, `f(x) # => y`, `f(x) returns y` and `f(x) raises E`."""
+    answered = {item.source.strip() for item in _parsed(docstring) if item.want or item.exc_msg}
     for line in docstring.splitlines():
-        text = line.replace("`", "").strip().lstrip("*-• ")
-        text = text.replace(">>>", "", 1).strip()
+        text = line.replace("`", "").strip()
+        prompt, text = text.startswith(">>>"), text.removeprefix(">>>").strip()
         start = text.find(name + "(")
+        if prompt and text in answered:
+            continue
         if start >= 0 and _LEAD.fullmatch(text[:start]) and len(text) <= 4 * MAX_VALUE:
             example = _written(text[start:], name)
             if example is not None:
@@ -194,7 +197,11 @@ def _written(text: str, name: str) -> Example | None:
     rest = text[len(call) :]
     if raised := _RAISES.match(rest):
         is_sure = _is_sure(rest[raised.end() :])
-        return Example((), squeezed(call), error=raised["error"], form="") if is_sure else None
+        return (
+            Example((), squeezed(call), error=raised["error"].strip("."), form="")
+            if is_sure
+            else None
+        )
     arrow = _ARROW.match(rest)
     if arrow is None:
         return None

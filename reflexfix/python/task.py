@@ -13,6 +13,7 @@ from reflexfix.attempt import Candidate, Case, UserTests
 from reflexfix.errors import UsageProblem
 from reflexfix.python import answer as answers
 from reflexfix.python import cases, scope, splice, syntax, target, usertests
+from reflexfix.python.control import control_case
 from reflexfix.python.needs import Known, top_names
 from reflexfix.python.selftests import Context
 from reflexfix.python.surroundings import Surroundings, look_around
@@ -105,7 +106,7 @@ class PythonTask:
         return cases.example_cases(self.docstring, self.found, self.context)
 
     def control(self, some: Iterable[Case]) -> tuple[Case | None, str]:
-        return cases.control_case(some, self.context)
+        return control_case(some, self.context)
 
     def candidate(self, file: bytes) -> Candidate:
         own = self.surroundings.module.replace(".", "/")

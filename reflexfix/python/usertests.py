@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from reflexfix.attempt import Case, UserTests
 from reflexfix.errors import UsageProblem
-from reflexfix.python import cases, selftests, syntax
+from reflexfix.python import selftests, syntax
+from reflexfix.python.control import control_case
+from reflexfix.python.layout import reindented
 from reflexfix.python.selftests import Context, Unit
-from reflexfix.python.surroundings import Surroundings, look_around
+from reflexfix.python.surroundings import Surroundings, contents, is_file, look_around
 from reflexfix.python.target import Function
+from reflexfix.python.worth import depends_on_target
 from reflexfix.source import MAX_BYTES, read_python
 from reflexfix.task import read_file
 
@@ -22,7 +25,7 @@ def take(path: Path, around: Surroundings, context: Context) -> UserTests:
 
     Raises UsageProblem for a file that is missing, unreadable or not Python.
     """
-    if not path.is_file():
+    if not is_file(path):
         raise UsageProblem(f"The tests file {path} does not exist.")
     data = read_file(path, MAX_BYTES)
     text = read_python(data, str(path)).text
@@ -33,7 +36,7 @@ def take(path: Path, around: Surroundings, context: Context) -> UserTests:
     base = Path(os.path.commonpath([path.parent, around.root]))
     reached = look_around(path, tree)
     files = {_below(base, reached.root / name): data for name, data in reached.files.items()}
-    files |= {_below(base, conf): conf.read_bytes() for conf in conftests(path, base)}
+    files |= {_below(base, conf): found for conf, found in conftests(path, base)}
     files[_below(base, path)] = data
     roots = [around.root, reached.root, path.parent, base]
     return UserTests(
@@ -57,32 +60,40 @@ def _below(base: Path, path: Path) -> str:
     return "" if relative == "." else relative
 
 
-def conftests(path: Path, base: Path) -> Iterator[Path]:
+def conftests(path: Path, base: Path) -> Iterator[tuple[Path, bytes]]:
+    """List the conftest files that pytest would load for a test file, with what is in them."""
     for folder in path.parents:
-        if (folder / "conftest.py").is_file():
-            yield folder / "conftest.py"
+        data = contents(folder / "conftest.py") if is_file(folder / "conftest.py") else None
+        if data is not None:
+            yield folder / "conftest.py", data
         if folder == base:
             return
 
 
 def is_pytest_file(tree: ast.Module) -> bool:
     """Whether there is anything for pytest to collect; else the file is run as a script."""
-    return any(
-        (isinstance(node, Function) and node.name.startswith("test"))
-        or (isinstance(node, ast.ClassDef) and any(isinstance(n, Function) for n in node.body))
-        for node in tree.body
-    )
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    inner = (node for body in bodies for node in body)
+    return any(isinstance(node, Function) and node.name.startswith("test") for node in inner)
 
 
 def control_file(tree: ast.Module, context: Context) -> str:
     """Write a test file with one test that must fail, made of a call in the user's tests."""
     imports = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
-    body = [n for n in tree.body if n not in imports]
+    if any(isinstance(n, ast.ImportFrom) and n.level for n in imports):
+        return ""
+    body = [n for n in tree.body if n not in imports and syntax.is_shallow(n)]
     found = [u for u in selftests.units(body, []) if isinstance(u, Unit) and not u.fixtures]
-    usable = [u for u in found if not u.entry and selftests.depends_on_target(u, context)]
+    usable = [u for u in found if not u.entry and _stands_alone(u, imports, context)]
     some = [Case("user", unit.source, "", "user", "in-process") for unit in usable]
-    control, _ = cases.control_case(some, context)
+    control, _ = control_case(some, context)
     if control is None:
         return ""
     lines = [*(ast.unparse(n) for n in imports), "", "", "def test_control():"]
-    return "\n".join([*lines, *("    " + line for line in control.source.splitlines())]) + "\n"
+    return "\n".join([*lines, reindented(control.source, "    ", "    "), ""])
+
+
+def _stands_alone(unit: Unit, imports: Sequence[ast.stmt], context: Context) -> bool:
+    """Whether a test can be run without what only its runner gives it."""
+    nodes = [*imports, *unit.setup, unit.body]
+    return depends_on_target(unit, context) and not selftests.unknown_names(nodes, context)

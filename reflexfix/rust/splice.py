@@ -135,10 +135,12 @@ def dedented(code: str) -> str:
     free = [line for row, line in enumerate(lines) if row not in inside and line.strip()]
     shared = min((len(line) - len(line.lstrip(" \t")) for line in free), default=0)
     kept = [
-        line if row in inside else line[shared:].rstrip() if line.strip() else ""
+        line if row in inside else line[shared:] if line.strip() else ""
         for row, line in enumerate(lines)
     ]
-    return "\n".join(kept).strip("\n")
+    return "\n".join(
+        line if row + 1 in inside else line.rstrip() for row, line in enumerate(kept)
+    ).strip("\n")
 
 
 # ---------------------------------------------------------------- helpers and `use` lines
