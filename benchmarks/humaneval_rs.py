@@ -6,6 +6,7 @@ HUMANEVAL_X is HumanEval-X's humaneval_rust.jsonl.gz, which has solutions and `#
 REFLEXION_RS is humaneval-rs.jsonl of the Reflexion repository (MultiPL-E form): prompts and a
 `fn main` of assertions; its rows are judged with HumanEval-X's solutions where the signature is
 the same. A test that begins with `}` closes the function of a plain completion: it is taken off.
+A test that is all one comment (it needs a crate) is laid open.
 
 Every row whose solution needs no crate must be right; `use` lines of crates that nothing needs
 are left out. For each row the body is also replaced by a constant of the return type, which must
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
 import sys
 import tempfile
@@ -46,18 +48,18 @@ class Row:
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        for line in lines:
-            yield json.loads(line)
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    for line in text.splitlines():
+        yield json.loads(line)
 
 
 def humaneval_x(path: Path) -> Iterator[Row]:
     for row in rows(path):
         code = row["declaration"] + row["canonical_solution"]
         root = syntax.parse(code.encode())
-        first = tested(root, row["test"])
-        yield Row(row["task_id"], first, without_crates(code), row["test"])
+        tests = row["test"].strip().removeprefix("/*").removesuffix("*/")
+        yield Row(row["task_id"], tested(root, tests), without_crates(code), tests)
 
 
 def reflexion(path: Path, solved: dict[str, Row]) -> Iterator[Row]:
@@ -103,14 +105,14 @@ def tested(root: Any, tests: str) -> str:
     """Name the function of the file that its tests call first."""
     names = {found.own_name for found in target.functions(root)}
     words = syntax.leaves(syntax.parse(tests.encode()))
-    calls = [w for w, after in zip(words, words[1:], strict=False) if after == "(" and w in names]
+    calls = [w for w, after in itertools.pairwise(words) if after == "(" and w in names]
     return calls[0] if calls else [found.own_name for found in target.functions(root)][-1]
 
 
 def without_crates(code: str) -> str:
     """Leave out `use` lines of crates; what needs them does not compile then."""
     data = code.encode()
-    lines = [n for n in syntax.find(syntax.parse(data), "use_declaration")]
+    lines = list(syntax.find(syntax.parse(data), "use_declaration"))
     edits = [
         splice.Edit(node.start_byte, node.end_byte, "")
         for node in lines
@@ -193,7 +195,9 @@ def report(found: list[Judged]) -> None:
     wrong = [one for one in found if one.right and one not in crates]
     right = [one for one in found if not one.right]
     split = [one for one in right if one.modes == {"split"}]
-    print(f"{len(found)} rows: {len(right)} right, {len(crates)} need a crate, {len(wrong)} not right")
+    print(
+        f"{len(found)} rows: {len(right)} right, {len(crates)} need a crate, {len(wrong)} not right"
+    )
     print("need a crate:", ", ".join(one.row.name for one in crates))
     for one in wrong:
         print(f"not right: {one.row.name}: {one.right}")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from urllib.parse import urlsplit
 
 from reflexfix.errors import BudgetSpent, ModelTrouble, UsageProblem
 
@@ -134,6 +135,7 @@ class OpenAIModel:
             base_url=base_url or None,
             max_retries=RETRIES,
             timeout=REQUEST_SECONDS,
+            http_client=client_for(base_url),
         )
         self.refused: set[str] = set()
         """Parameters that this endpoint does not take."""
@@ -246,6 +248,15 @@ class OpenAIModel:
         raise ModelTrouble(f"{self.where} answers with an error: {said}") from None
 
 
+def client_for(base_url: str) -> openai.DefaultHttpxClient | None:
+    """Give a client without the environment's proxies where the endpoint is on this machine."""
+    import openai
+
+    host = urlsplit(base_url).hostname or ""
+    on_loopback = host == "localhost" or host.startswith("127.") or host == "::1"
+    return openai.DefaultHttpxClient(trust_env=False) if on_loopback else None
+
+
 def first_line(error: BaseException) -> str:
     text = str(getattr(error, "message", "") or error).strip()
     return text.splitlines()[0][:300] if text else type(error).__name__
@@ -271,7 +282,10 @@ def only_model(base_url: str, key: str) -> str:
     """Give the one model that an endpoint lists. Raises UsageProblem with the list."""
     import openai
 
-    client = openai.OpenAI(api_key=key or "none", base_url=base_url, max_retries=1, timeout=15)
+    http = client_for(base_url)
+    client = openai.OpenAI(
+        api_key=key or "none", base_url=base_url, max_retries=1, timeout=15, http_client=http
+    )
     try:
         names = sorted(model.id for model in client.models.list())
     except openai.NotFoundError:

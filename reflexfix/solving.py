@@ -88,7 +88,8 @@ def need_packages(task: Task, user: UserTests | None, sandbox: ContainerSandbox)
     missing = sandbox.missing(wanted)
     if missing and task.language == "rust":
         raise UsageProblem(
-            f"{task.path.name} uses {', '.join(missing)}; the sandbox has the standard library alone.",
+            f"{task.path.name} uses {', '.join(missing)}; the sandbox has no crates, "
+            "only the standard library.",
             hint="leave the `use` line out if nothing needs it",
         )
     if missing:

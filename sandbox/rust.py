@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sandbox import candidate, judging, process, results, wire
-from sandbox.job import Host, Inbox, Job, TooMuchOutput, files_of
+from sandbox.job import Host, Inbox, Job, TooMuchOutput
 from sandbox.results import BLANK
 
 RUSTC = "/usr/bin/rustc"
@@ -421,7 +421,11 @@ def said(data: bytes) -> dict[str, Any]:
         return {"status": "error", "message": message, "died": True}
     own = kind == "panic" and MODULE in place
     frames = [] if own or not place else [Path(place).name]
-    return {"status": "failed" if own else "error", "message": f"panicked: {message}", "frames": frames}
+    return {
+        "status": "failed" if own else "error",
+        "message": f"panicked: {message}",
+        "frames": frames,
+    }
 
 
 def warm() -> None:

@@ -100,6 +100,16 @@ def test_a_parameter_that_is_refused_is_left_out_and_that_is_remembered(name: st
         assert last["max_completion_tokens"] == 50
 
 
+def test_an_endpoint_on_this_machine_is_asked_past_any_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with asking(in_turn(Reply("fine"))) as (model, endpoint):
+        assert model.complete(ASK).text == "fine"
+        assert only_model(endpoint.url, "k") == "scripted"
+
+
 def test_a_missing_v1_is_said() -> None:
     with serving(in_turn(Reply("x"))) as endpoint:
         model = OpenAIModel(endpoint.url.removesuffix("/v1"), "k", "m")

@@ -31,11 +31,11 @@ BODY = "xs.iter().sum()"
         FUNCTION,
         f"```rust\n{FUNCTION}\n",
         f"```rust\n{FUNCTION}",
-        f"First:\n```rust\nfn total(xs: &[i32]) -> i32 {{\n    0\n}}\n```\nNo:\n```rust\n{FUNCTION}\n```",
+        f"```rust\nfn total(xs: &[i32]) -> i32 {{\n    0\n}}\n```\nNo:\n```rust\n{FUNCTION}\n```",
         f"```rust\n{FUNCTION}\n```\n```rust\nassert_eq!(total(&[1]), 1);\n```",
         f"```rust\n/// ```\n/// total(&[]);\n/// ```\n{FUNCTION}\n```",
         f"```rust\n{FUNCTION}\n\nfn main() {{\n    println!(\"x\");\n}}\n```",
-        f"```rust\n{FUNCTION}\n\n#[cfg(test)]\nmod tests {{ use super::*; #[test] fn t() {{}} }}\n```",
+        f"```rust\n{FUNCTION}\n\n#[cfg(test)]\nmod tests {{ #[test] fn t() {{}} }}\n```",
         f"```rust\n{BODY}\n```",
         f"```rust\n    {BODY}\n```",
         "```rust\nfn total(list: &[i32]) -> i32 { xs.iter().sum() }\n```",
@@ -123,7 +123,9 @@ def test_a_method_is_found_in_its_block_or_alone(text: str) -> None:
 
 
 def test_strings_of_several_lines_keep_their_indentation() -> None:
-    text = '```rust\n    fn total(xs: &[i32]) -> i32 {\n        let s = "a\n  b";\n        1\n    }\n```'
+    text = (
+        '```\n    fn total(xs: &[i32]) -> i32 {\n        let s = "a\n  b";\n        1\n    }\n```'
+    )
     code = read(text, FOUND, frozenset()).code
     assert code is not None and code.body == 'let s = "a\n  b";\n1'
 
@@ -147,8 +149,12 @@ def test_a_task_reads_and_writes(tmp_path: Path) -> None:
 
 
 def test_the_prompt_of_a_large_file_is_as_long_as_that_of_a_small_one(tmp_path: Path) -> None:
-    lines = [f"/// Number {n}.\nfn helper_{n}(x: i32) -> i32 {{\n    x + {n}\n}}" for n in range(1500)]
-    (tmp_path / "x.rs").write_text("\n".join(lines) + "\nfn f() -> i32 { helper_7(1);\n todo!() }\n")
+    lines = [
+        f"/// Number {n}.\nfn helper_{n}(x: i32) -> i32 {{\n    x + {n}\n}}" for n in range(1500)
+    ]
+    (tmp_path / "x.rs").write_text(
+        "\n".join(lines) + "\nfn f() -> i32 { helper_7(1);\n todo!() }\n"
+    )
     scope = open_task(tmp_path / "x.rs", "f", False).scope(1000)
     assert len(scope) < 4000
     assert "helper_7(x: i32) -> i32 {\n    x + 7" in scope and "left out here" in scope

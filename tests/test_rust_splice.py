@@ -20,7 +20,7 @@ def put(file: str, code: Code) -> str:
     return spliced(data, root, choose(root, None, "x.rs"), code).decode()
 
 
-FILE = '''#!/usr/bin/env run
+FILE = """#!/usr/bin/env run
 #![allow(dead_code)]
 //! What it is.
 
@@ -36,7 +36,7 @@ pub fn f<'a>(größe: &'a str) -> usize {
     todo!("}")
 }
 
-fn after() -> char { '}' }'''
+fn after() -> char { '}' }"""
 
 
 def test_only_the_body_changes() -> None:
@@ -48,7 +48,9 @@ def test_only_the_body_changes() -> None:
 def test_use_lines_join_the_files_and_helpers_go_above_the_item() -> None:
     code = Code("help(größe)", ("use std::fs;",), ("fn help(x: &str) -> usize {\n    1\n}",))
     wanted = FILE.replace("use std::fmt;\n", "use std::fmt;\nuse std::fs;\n")
-    wanted = wanted.replace("/// Documented", "fn help(x: &str) -> usize {\n    1\n}\n\n/// Documented")
+    wanted = wanted.replace(
+        "/// Documented", "fn help(x: &str) -> usize {\n    1\n}\n\n/// Documented"
+    )
     wanted = wanted.replace('    // TODO not this\n    todo!("}")\n', "    help(größe)\n")
     assert put(FILE, code) == wanted
 
@@ -83,7 +85,7 @@ def test_a_method_is_indented_as_its_block_is_and_tabs_are_kept() -> None:
     file = "impl S {\n\tfn f(&self) -> i32 {\n\t\ttodo!()\n\t}\n}\n"
     code = Code('if true {\n    return 1;\n}\nlet s = "a\n  b";\n2')
     assert put(file, code) == (
-        'impl S {\n\tfn f(&self) -> i32 {\n\t\tif true {\n\t\t\treturn 1;\n\t\t}\n'
+        "impl S {\n\tfn f(&self) -> i32 {\n\t\tif true {\n\t\t\treturn 1;\n\t\t}\n"
         '\t\tlet s = "a\n  b";\n\t\t2\n\t}\n}\n'
     )
 
@@ -93,9 +95,7 @@ def test_windows_line_ends_are_kept(tmp_path: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbffn f() -> i32 {\r\n    todo!()\r\n}\r\n")
     task = open_task(file, None, False)
     reading = task.read("fn f() -> i32 {\n    let x = 1;\n    x\n}")
-    assert reading.file == (
-        b"\xef\xbb\xbffn f() -> i32 {\r\n    let x = 1;\r\n    x\r\n}\r\n"
-    )
+    assert reading.file == (b"\xef\xbb\xbffn f() -> i32 {\r\n    let x = 1;\r\n    x\r\n}\r\n")
 
 
 BODIES = st.sampled_from(
@@ -114,9 +114,15 @@ AROUND = st.sampled_from(
      "use a::b;\n", "mod m { fn g() {} }\n", "/// doc {\n"]
 )  # fmt: skip
 HEADERS = st.sampled_from(
-    ["fn f() -> i32", "pub(crate) const fn f<'a>(x: &'a str) -> i32", "async fn f() -> i32\nwhere\n    X: Y,\n"]
+    [
+        "fn f() -> i32",
+        "pub(crate) const fn f<'a>(x: &'a str) -> i32",
+        "async fn f() -> i32\nwhere\n    X: Y,\n",
+    ]
 )
-OLD = st.sampled_from(["{ todo!() }", "{\n    unimplemented!()\n}", "{}", "{ panic!(\"not implemented\") }"])
+OLD = st.sampled_from(
+    ["{ todo!() }", "{\n    unimplemented!()\n}", "{}", '{ panic!("not implemented") }']
+)
 
 
 @given(before=AROUND, header=HEADERS, old=OLD, body=BODIES, tail=AROUND, newline=st.booleans())

@@ -25,7 +25,7 @@ LIFE_SECONDS = 3600
 BEAT_SECONDS = 0.25
 MISSED_SECONDS = 1.0
 """How long the supervisor waits for a heartbeat before it ends its container."""
-START_SECONDS = 60
+START_SECONDS = 30
 
 
 @dataclass(eq=False)
@@ -137,7 +137,8 @@ def owner(pid: int) -> str:
     """Name a process so that a later one with the same number is another: pid@start@world."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return f"{pid}@{fields[19]}@{world()}"
+        start = "?" if fields[0] in "ZX" else fields[19]  # dead, if not buried
+        return f"{pid}@{start}@{world()}"
     except (OSError, IndexError):
         return f"{pid}@?@{world()}"
 

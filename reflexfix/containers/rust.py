@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from reflexfix.attempt import Candidate, Case, Limits, Result, Suite, UserTests, Verdict
 from reflexfix.containers.engine import Engine
 from reflexfix.containers.sandbox import (
     ContainerSandbox,
     Found,
+    Order,
     Reply,
     as_text,
     plain,
@@ -20,6 +22,7 @@ from reflexfix.containers.sandbox import (
     read_verdict,
 )
 
+T = TypeVar("T")
 LIBRARY_BYTES = 16 * 2**20
 """The largest library of tests that is taken from a container."""
 KEPT = 8
@@ -55,6 +58,7 @@ class RustSandbox(ContainerSandbox):
 
     def __init__(self, engine: Engine, image: str, limits: Limits, pool: int = 2) -> None:
         self.libraries: OrderedDict[str, Library] = OrderedDict()
+        self.asking = 0
         super().__init__(engine, image, limits, pool)
 
     def run(self, candidate: Candidate, suite: Suite) -> Verdict:
@@ -150,6 +154,19 @@ class RustSandbox(ContainerSandbox):
             "edition": candidate.edition,
             "limits": self._limits() | {"compile_seconds": self.limits.compile_seconds},
         }
+
+    def _ask_once(self, orders: list[Order], read: Callable[[dict[str, Any]], T]) -> T:
+        """Start the next containers after the answer: the compiler needs the processors now."""
+        self.asking += 1
+        try:
+            return super()._ask_once(orders, read)
+        finally:
+            self.asking -= 1
+            self._refill()
+
+    def _refill(self) -> None:
+        if self.asking == 0:
+            super()._refill()
 
     def _reply_seconds(self) -> float:
         return self.limits.compile_seconds + super()._reply_seconds()

@@ -29,6 +29,7 @@ from reflexfix.attempt import (
 from reflexfix.containers import container as containers
 from reflexfix.containers.container import Container
 from reflexfix.containers.engine import Engine
+from reflexfix.containers.guard import Guard
 from reflexfix.errors import SandboxTrouble
 
 T = TypeVar("T")
@@ -83,6 +84,7 @@ class ContainerSandbox:
         self.idle: deque[Future[Container]] = deque()
         self.leaving: list[Future[None]] = []
         self.closed = False
+        self.guard = Guard(engine.url)
         self._refill()
 
     def __enter__(self) -> ContainerSandbox:
@@ -103,6 +105,7 @@ class ContainerSandbox:
             leaving.exception()
         self.workers.shutdown(wait=True)
         self.heart.stop()
+        self.guard.release()
 
     # ------------------------------------------------------------ containers
 
@@ -266,7 +269,6 @@ class ContainerSandbox:
             return readable(reply, read)
         finally:
             self._leave(used)
-
 
     def _reply_seconds(self) -> float:
         return self.limits.total_seconds + GRACE_SECONDS

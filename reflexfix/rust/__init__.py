@@ -1,1 +1,1 @@
-"""All that is Rust: reading a file, a target, an answer, tests and examples; writing a body back."""
+"""All that is Rust: reading a file, a target, answers, tests and examples; writing a body back."""

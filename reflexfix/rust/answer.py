@@ -133,9 +133,7 @@ def _is_empty(found: Found) -> bool:
     return not inside or (len(inside) == 1 and says_unwritten(inside[0]))
 
 
-def _code(
-    root: Node, node: Node, found: Found, taken: frozenset[str], body_only: bool
-) -> Code:
+def _code(root: Node, node: Node, found: Found, taken: frozenset[str], body_only: bool) -> Code:
     body = body_text(node)
     if body_only:
         return Code(body)

@@ -58,7 +58,9 @@ def source_of(unit: Unit, context: Context, is_async: bool) -> str:
     if is_async:
         body = f"{WIRE}::block_on(async {{\n{body}\n}});"
     if unit.returns:
-        body = f"fn returning() -> {unit.returns} {{\n{body}\n}}\n{WIRE}::Ending::check(returning());"
+        body = (
+            f"fn returning() -> {unit.returns} {{\n{body}\n}}\n{WIRE}::Ending::check(returning());"
+        )
     if unit.should_panic:
         body = f"{WIRE}::panics(|| {{\n{body}\n}});"
     known = [line for line in head if line]

@@ -10,7 +10,6 @@ from tree_sitter import Node
 from reflexfix.rust import selftests, syntax
 from reflexfix.rust.selftests import Unit
 
-_NOT_RUN = ("ignore", "no_run", "compile_fail", "text", "plain", "console", "sh", "bash")
 _KNOWN = ("", "rust", "rs", "should_panic", "test_harness", "standalone", "standalone_crate")
 
 
@@ -70,9 +69,7 @@ def fences(documentation: str) -> Iterator[Fence]:
             row += 1
             continue
         fence = mark[: len(mark) - len(mark.lstrip(mark[0]))]
-        end = next(
-            (n for n in range(row + 1, len(lines)) if lines[n].strip() == fence), len(lines)
-        )
+        end = next((n for n in range(row + 1, len(lines)) if lines[n].strip() == fence), len(lines))
         words = [w.strip() for w in mark[len(fence) :].replace(",", " ").split()] or [""]
         if _is_run(words):
             yield Fence("\n".join(map(_laid_open, lines[row + 1 : end])), "should_panic" in words)
@@ -80,8 +77,6 @@ def fences(documentation: str) -> Iterator[Fence]:
 
 
 def _is_run(words: list[str]) -> bool:
-    if any(word.startswith(_NOT_RUN) for word in words if word):
-        return False
     return all(word in _KNOWN or word.startswith("edition") for word in words)
 
 

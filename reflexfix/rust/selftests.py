@@ -102,14 +102,11 @@ def _pieces(
         body = child.child_by_field_name("body")
         if child.type == "mod_item" and body is not None:
             yield from _pieces(body, target, lines, items)
-        elif child.type == "function_item" and body is not None and _is_test(child):
-            if "ignore" not in syntax.attribute_names(child):
-                yield _of_function(child, body, lines, items)
+        elif child.type == "function_item" and body is not None and _is_run(child):
+            yield _of_function(child, body, lines, items)
 
 
-def _of_function(
-    child: Node, body: Node, lines: tuple[str, ...], items: tuple[Node, ...]
-) -> Piece:
+def _of_function(child: Node, body: Node, lines: tuple[str, ...], items: tuple[Node, ...]) -> Piece:
     panics = "should_panic" in syntax.attribute_names(child)
     returned = syntax.text(child.child_by_field_name("return_type"))
     inner = (*lines, *_use_lines(body))
@@ -135,8 +132,15 @@ def _is_test(item: Node) -> bool:
     return "test" in syntax.attribute_names(item) or (named and not takes)
 
 
+def _is_run(item: Node) -> bool:
+    return _is_test(item) and "ignore" not in syntax.attribute_names(item)
+
+
 def _is_helper(item: Node, target: str) -> bool:
-    if item.type not in syntax.ITEMS or item.type in ("use_declaration", "extern_crate_declaration"):
+    if item.type not in syntax.ITEMS or item.type in (
+        "use_declaration",
+        "extern_crate_declaration",
+    ):
         return False
     if item.type == "function_item":
         return not _is_test(item) and syntax.name_of(item) != target

@@ -184,11 +184,15 @@ def last_use(holder: Node) -> Node | None:
     for node in holder.named_children:
         if node.type == "use_declaration":
             found = node
-        elif _is_item(node) and node.type not in ("extern_crate_declaration", "mod_item"):
-            break
-        elif node.type == "mod_item" and node.child_by_field_name("body") is not None:
+        elif _is_item(node) and not _may_precede(node):
             break
     return found
+
+
+def _may_precede(node: Node) -> bool:
+    """Whether an item may stand among the `use` lines that a module begins with."""
+    is_declared = node.type == "mod_item" and node.child_by_field_name("body") is None
+    return is_declared or node.type == "extern_crate_declaration"
 
 
 def _is_item(node: Node) -> bool:

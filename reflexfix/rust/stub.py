@@ -154,7 +154,9 @@ def door(data: bytes, root: Node, found: Found) -> Edit:
 def hollow_body(found: Found) -> str:
     """Write a body that has the right type and no use, to check tests against the signature."""
     returned = found.node.child_by_field_name("return_type")
-    traits = {syntax.type_name(n) for n in syntax.find(returned, "abstract_type")} if returned else set()
+    traits = (
+        {syntax.type_name(n) for n in syntax.find(returned, "abstract_type")} if returned else set()
+    )
     words = syntax.words(returned) if returned is not None and traits else set()
     if words & {"Iterator", "DoubleEndedIterator", "ExactSizeIterator"}:
         return "{ ::std::iter::empty() }"

@@ -110,7 +110,7 @@ class RustTask:
         file = splice.spliced(self.source, self.root, self.found, reading.code)
         place = syntax.first_error(syntax.parse(file))
         if place is not None and not self.root.has_error:
-            return Reading(why="the answer does not fit into the file: line {}".format(place[0]))
+            return Reading(why=f"the answer does not fit into the file: line {place[0]}")
         return Reading(reading.code.text, self.bom + file, reading.why)
 
     @property
@@ -141,7 +141,7 @@ class RustTask:
 
     def _user_cases(self, root: Node, kind: str) -> list[Case]:
         """Make cases of the `#[test]` functions that have to do with the target."""
-        found = []
+        found: list[Case] = []
         for piece in selftests.pieces(root, self.context.target):
             unit = selftests.whole_unit(piece)
             is_test = piece.name and piece.name != "main"

@@ -8,9 +8,10 @@ from tree_sitter import Node
 
 from reflexfix.rust import syntax, uses
 
-_PLAIN = frozenset(
-    "i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64 bool char str String".split()
-)
+_PLAIN = (
+    "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize",
+    "f32", "f64", "bool", "char", "str", "String",
+)  # fmt: skip
 _APPLIED: dict[str, tuple[int, tuple[str, ...]]] = {
     "Vec": (1, ("std", "vec", "Vec")),
     "Option": (1, ("std", "option", "Option")),
@@ -62,9 +63,7 @@ def crosses(node: Node | None, names: Names, depth: int = 0) -> bool:
     if node.type == "array_type":
         return crosses(node.child_by_field_name("element"), names, depth + 1)
     if node.type == "reference_type":
-        return not is_mutable(node) and crosses(
-            node.child_by_field_name("type"), names, depth + 1
-        )
+        return not is_mutable(node) and crosses(node.child_by_field_name("type"), names, depth + 1)
     return False
 
 
@@ -99,8 +98,8 @@ def _generic(node: Node, names: Names, depth: int) -> bool:
     if len(path) == 1 and path[0] in names.aliases:
         alias = names.aliases[path[0]]
         return not types and crosses(alias.child_by_field_name("type"), names, depth + 1)
-    arity, known = _APPLIED.get(path[-1], (0, ()))
     full = _full(path, names)
+    arity, known = _APPLIED.get(full[-1], (0, ()))
     in_prelude = full == path and len(path) == 1 and path[0] in ("Vec", "Option", "Result", "Box")
     right = bool(known) and (full == known or in_prelude or _by_module(full, known))
     return right and len(types) == arity and all(crosses(n, names, depth + 1) for n in types)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import time
@@ -67,8 +68,9 @@ def mine(engine: Engine) -> set[str]:
 
 
 def idle(*sandboxes: ContainerSandbox) -> set[str]:
-    """List the containers that these sandboxes keep ready, once all of them have started."""
-    futures = [future for sandbox in sandboxes for future in list(sandbox.idle)]
+    """List the containers that sandboxes keep ready, once all have started; all, if none is named."""
+    opened = sandboxes or [o for o in gc.get_objects() if type(o) is ContainerSandbox]
+    futures = [future for sandbox in opened for future in list(sandbox.idle)]
     return {future.result().id for future in futures if future.exception() is None}
 
 
@@ -92,9 +94,9 @@ def folders(engine: Engine, name: str) -> set[str]:
         return set()
 
 
-def nothing_is_left(engine: Engine, *sandboxes: ContainerSandbox) -> None:
+def nothing_is_left(engine: Engine) -> None:
     """Hold that no container is left beside the idle ones, and no process of a removed one."""
-    assert holds(lambda: not mine(engine) - idle(*sandboxes)), mine(engine) - idle(*sandboxes)
+    assert holds(lambda: not mine(engine) - idle()), mine(engine) - idle()
     assert holds(lambda: not strays(engine)), strays(engine)
 
 

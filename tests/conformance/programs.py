@@ -467,9 +467,9 @@ FORGERIES = [
         "raises the harness's own Mismatch by name",
         CHANNEL + "def f(x):\n"
         "    bases = ['l', ['t', '__main__', 'tester.checks.Mismatch'],\n"
-        "             ['t', 'sandbox.checks', 'Mismatch'], ['t', '__main__', 'HostGone']]\n"
-        "    write(frame({'raised': ['t', ['t', bases, ['t', '4', '4'], ['d', ['expected', '4']]],\n"
-        "                           ['t', 2], ['d']], 'message': 'x', 'frames': []}))\n"
+        "             ['t', 'sandbox.checks', 'Mismatch'], ['t', '__main__', 'Job']]\n"
+        "    fields = ['t', bases, ['t', '4', '4'], ['d', ['expected', '4']]]\n"
+        "    write(frame({'raised': ['t', fields, ['t', 2], ['d']], 'message': '', 'frames': []}))\n"
         "    return 4",
         "error",
     ),
@@ -1026,7 +1026,7 @@ ESCAPES = [
     Program(
         "looks for mounts of the host",
         "def f(x):\n"
-        "    kinds = ('overlay', 'tmpfs', 'proc', 'sysfs', 'cgroup', 'cgroup2', 'devpts', 'mqueue')\n"
+        "    kinds = 'overlay tmpfs proc sysfs cgroup cgroup2 devpts mqueue'.split()\n"
         "    lines = [line.split() for line in open('/proc/self/mounts')]\n"
         "    return [w[1] for w in lines if w[2] not in kinds\n"
         "            and w[1] not in ('/etc/resolv.conf', '/etc/hostname', '/etc/hosts')]",
@@ -1076,7 +1076,8 @@ ESCAPES = [
         "def f(x):\n"
         "    got = []\n"
         "    for path in ('/proc/sys/kernel/core_pattern', '/proc/sysrq-trigger',\n"
-        "                 '/sys/fs/cgroup/memory/memory.limit_in_bytes', '/sys/fs/cgroup/pids.max',\n"
+        "                 '/sys/fs/cgroup/memory/memory.limit_in_bytes',\n"
+        "                 '/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/pids.max',\n"
         "                 '/sys/fs/cgroup/cgroup.procs', '/proc/1/oom_score_adj'):\n"
         "        try: os.close(os.open(path, os.O_WRONLY)); got.append(path)\n"
         "        except OSError: pass\n"
@@ -1161,8 +1162,7 @@ PERSISTENCE = [
         "    for n in range(20):\n"
         "        os.makedirs(f'/tmp/a{n}/b/c'); open(f'/tmp/a{n}/b/c/d', 'w').close()\n"
         "        os.mkfifo(f'/tmp/a{n}/fifo')\n"
-        "        for path in (f'/tmp/a{n}/b/c/d', f'/tmp/a{n}/b/c', f'/tmp/a{n}/b', f'/tmp/a{n}'):\n"
-        "            os.chmod(path, 0)\n"
+        "        for path in ('b/c/d', 'b/c', 'b', ''): os.chmod(f'/tmp/a{n}/{path}', 0)\n"
         "    return 4",
         "passed",
     ),
@@ -1182,7 +1182,8 @@ ODDITIES = [
         "import signal\n"
         "def f(x):\n"
         "    for n in range(1, 65):\n"
-        "        try: signal.signal(n, signal.SIG_IGN)\n        except (OSError, ValueError): pass\n"
+        "        try: signal.signal(n, signal.SIG_IGN)\n"
+        "        except (OSError, ValueError): pass\n"
         "    while True: pass",
         "timeout",
         hasty=True,
@@ -1250,8 +1251,9 @@ ODDITIES = [
         "changes host name, clock and locale",
         "import locale, os, socket, time\n"
         "def f(x):\n"
-        "    for change in (lambda: socket.sethostname('x'), lambda: time.clock_settime(0, 0.0)):\n"
-        "        try: change()\n        except PermissionError: continue\n        return 'changed'\n"
+        "    for change in (lambda: socket.sethostname('x'), lambda: time.clock_settime(0, 0)):\n"
+        "        try: change()\n        except PermissionError: continue\n"
+        "        return 'changed'\n"
         "    os.environ['TZ'] = 'Asia/Tokyo'; time.tzset()\n"
         "    return 4",
         "passed",

@@ -78,7 +78,7 @@ def test_a_candidate_that(
     assert result.status in program.statuses.split(), result
     assert program.says in result.message, result
     assert result.seconds < 10
-    nothing_is_left(engine, sandbox, hasty)
+    nothing_is_left(engine)
 
 
 def test_the_next_container_has_no_trace_of_them(sandbox: ContainerSandbox) -> None:
@@ -196,7 +196,7 @@ HOSTILE_TESTS = {
         "os._exit(0)",
         "no-verdict",
     ),
-    "takes all memory": ("f(2)\na = []\nwhile True: a.append(bytearray(10**7))", "memory"),
+    "takes all memory": ("f(2)\na = []\nwhile True: a.append(bytearray(10**7))", "memory timeout"),
     "forks without end": (
         "import os\nf(2)\nwhile True:\n    try: os.fork()\n    except OSError: pass",
         "timeout",
@@ -251,7 +251,7 @@ def test_the_others_keep_their_verdicts_beside_a_test_that(
     assert (first.status, third.status, last.status) == ("passed", "failed", "passed"), found
     assert (third.expected, third.actual) == ("5", "4")
     assert found.control == "held"
-    nothing_is_left(engine, sandbox, hasty)
+    nothing_is_left(engine)
 
 
 def test_a_test_knows_no_other_test(sandbox: ContainerSandbox) -> None:
@@ -412,7 +412,7 @@ def test_in_one_process_a_forgery_that(
     found = "refused" if not passed else "caught" if verdict.control == "forged" else "not caught"
     assert found == outcome, verdict
     assert verdict.solved is (found == "not caught")
-    nothing_is_left(engine, sandbox, hasty)
+    nothing_is_left(engine)
 
 
 def test_in_one_process_long_texts_are_cut(sandbox: ContainerSandbox) -> None:

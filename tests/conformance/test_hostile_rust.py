@@ -6,6 +6,7 @@ and the next evaluation is clean.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -84,11 +85,12 @@ FORGERIES = {
         "std::thread::sleep(std::time::Duration::from_secs(9)); 0"
     ),
     "28 a shadowed assert_eq": body(
-        "1", "macro_rules! assert_eq { ($($t:tt)*) => {} }\nmacro_rules! panic { ($($t:tt)*) => {} }"
+        "1",
+        "macro_rules! assert_eq { ($($t:tt)*) => {} }\nmacro_rules! panic { ($($t:tt)*) => {} }",
     ),
     "30 a constructor that exits": body(
         "1",
-        below="extern \"C\" fn early() { std::process::exit(0) }\n"
+        below='extern "C" fn early() { std::process::exit(0) }\n'
         '#[used] #[link_section = ".init_array"] static EARLY: extern "C" fn() = early;',
     ),
     "a constructor that exits at once": body(
@@ -102,10 +104,10 @@ FORGERIES = {
     "a tail that deletes what follows": body("1", below="#[cfg(any())]"),
     "a door of its own": body(
         "1",
-        below="mod mine { #[unsafe(no_mangle)] pub extern \"C\" fn reflexfix_serve(_: i32) {} }",
+        below='mod mine { #[unsafe(no_mangle)] pub extern "C" fn reflexfix_serve(_: i32) {} }',
     ),
     "a wire of its own": "mod reflexfix_wire { pub fn serve() {} }\n" + body("1"),
-    "reads its own source": body('include_str!(file!()).len() as i32'),
+    "reads its own source": body("include_str!(file!()).len() as i32"),
     "a macro that swallows the module": body("1", below="macro_rules! m { () => {} }\nm! {"),
     "an open comment": body("1", below="/*"),
     "81 one brace too many": body("1", below="}"),
@@ -168,7 +170,10 @@ mod mine {
     extern "C" fn early() {
         let said = b"{\\"end\\":{\\"status\\":\\"passed\\",\\"message\\":\\"\\",\\"frames\\":[]}}";
         let size = (said.len() as u32).to_be_bytes();
-        for fd in 3..32 { unsafe { write(fd, size.as_ptr(), 4); write(fd, said.as_ptr(), said.len()) } }
+        for fd in 3..32 { unsafe {
+            write(fd, size.as_ptr(), 4);
+            write(fd, said.as_ptr(), said.len());
+        } }
         unsafe { _exit(0) }
     }
     #[used] #[unsafe(link_section = ".init_array")] static EARLY: extern "C" fn() = early;
@@ -223,8 +228,8 @@ def test_nothing_of_the_tests_lies_where_the_candidate_can_read(
 def test_no_state_passes_from_one_test_to_the_next(sandbox: RustSandbox, task: RustTask) -> None:
     counting = body(
         "let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::SeqCst);\n"
-        "std::fs::write(format!(\"/tmp/{x}\"), \"x\").unwrap();\n"
-        "let files = std::fs::read_dir(\"/tmp\").unwrap().count() as i32 - 1;\n"
+        'std::fs::write(format!("/tmp/{x}"), "x").unwrap();\n'
+        'let files = std::fs::read_dir("/tmp").unwrap().count() as i32 - 1;\n'
         "x * 2 + n + files",
         "static COUNT: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);",
     )
@@ -237,7 +242,7 @@ ENDS = {
     "a panic": (body('panic!("no {x}")'), "error", "panicked: no 2"),
     "an overflow": (body("let y = i32::MAX - 2 + x.abs(); y + 9"), "error", "overflow"),
     "89 endless recursion": (
-        body("fn f(n: u64) -> u64 { let a = [n; 99]; f(n + 1) + a[(n % 99) as usize] }\nf(0) as i32"),
+        body("fn f(n: u64) -> u64 { let a = [n; 99]; f(n + 1) + a[n as usize % 99] }\nf(0) as i32"),
         "error", "SIGSEGV",
     ),
     "90 a wild pointer": (body("unsafe { *(8 as *const i32) }"), "error", "SIGSEGV"),
@@ -339,7 +344,7 @@ def test_a_compile_bomb_ends_at_its_limit_and_leaves_nothing(
 def test_no_container_is_left(engine: Engine, task: RustTask) -> None:
     with assemble.sandbox(LIMITS, (), print, 2, "rust") as opened:
         assert judged(opened, task, body("x * 2")).solved  # type: ignore[arg-type]
-        pids = {containers.owner(one) for one in [__import__("os").getpid()]}
+        pids = {containers.owner(os.getpid())}
         before = mine(engine, pids)
     assert len(mine(engine, pids)) < len(before)
 
