@@ -16,6 +16,12 @@ outside -> S, one job; its last order carries the nonce that the answer has to c
     {"do": "pytest", "nonce", "files", "paths", "roots", "script", "limits"}  a user's test files
         -> {"say": "verdict", "nonce", "import": null, "results": [result, ...]}
 
+    {"do": "rust", "split", "files", "module", "edition", "limits"}   a candidate in Rust
+    {"do": "tests", "nonce", "tests", "library", "names"}             then what it is judged by
+        -> {"say": "verdict", "nonce", "import": problem or null, "results": [result, ...]}
+    {"do": "rust-tests", "nonce", "check", "files", "module", "edition", "tests", "limits"}
+        -> {"say": "built", "nonce", "library", "names", "dropped", "problem"}
+
 `files` maps a path below the working folder to base64 text. `target` is {"name", "is_async"}.
 `split` says whether any test is in split mode. `limits` is {"test_seconds", "total_seconds",
 "output_bytes"}; the import has `test_seconds` too, and is part of `total_seconds`. A problem is
@@ -34,6 +40,20 @@ the comparison of two values that is shown. `unstable` is true when a second run
 candidate said otherwise. `lost` is true where a test was not run because an earlier one brought
 down the process that answers to all: the outside runs it again in another container. Texts are
 cut (see `results.py`) so that no verdict is too large for the outside.
+
+Rust (`rust.py`, `wire.rs`). A crate is two files: the user's, which ends with a `mod` line, and
+`reflexfix_module.rs`, which that line names. In the candidate's crate it answers calls of the
+target; in the tests' crate, whose target is a typed stub, and where one crate holds both, it is
+written inside from `tests` (each {"name", "source", "mode", "control"}: the body of a function).
+"rust-tests" compiles the tests in a container that no candidate enters: `library` is base64, to
+be kept outside as opaque bytes and handed to the containers of all attempts; `names` are the
+tests in it; `dropped` maps those that do not compile to what the compiler says; with `check` only
+types are checked. `limits` has "compile_seconds" too. A problem's status may be compile-error,
+compile-timeout or memory, its message the first errors in the user's own lines. Where `split`
+is false the order "tests" has no library: candidate and tests are compiled as one crate then.
+The candidate's library is loaded in C before the order "tests" is read; that of the tests has no
+name in the file system, and is loaded in T alone. A test counts as passed when the library
+holds as many tests as `names` says, T has said so, and T has ended with status 0.
 
 How the split is kept: S makes itself non-dumpable before anything else, so no other process
 of the container can open its descriptors or memory; nor those of any other process that it

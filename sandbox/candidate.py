@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import os
 import socket
 import sys
@@ -26,7 +24,8 @@ def run(
         if module is not None:
             process.offer_to_the_kernel(NOT_FIRST)
             wire.send(control, {"import": None})
-            fork_for_each_test(lambda c: serve(module, job["target"], c), control)
+            target = job["target"]
+            fork_for_each_test(lambda _, channels: serve(module, target, channels[0]), control)
         os._exit(0)
     finally:
         os._exit(process.LOST)
@@ -58,32 +57,43 @@ def function_of(module: ModuleType, target: dict[str, Any]) -> Any:
     return found
 
 
-def fork_for_each_test(serve: Callable[[socket.socket], object], control: socket.socket) -> None:
-    """Serve one channel after the other, each in a fork that knows nothing of the others."""
+Serve = Callable[[bytes, list[socket.socket]], object]
+"""What a fork does with what it was sent: a few bytes, and its channels."""
+
+
+def fork_for_each_test(serve: Serve, control: socket.socket, score: int | None = FIRST) -> None:
+    """Serve one test after the other, each in a fork that knows nothing of the others.
+
+    `score` is how gladly the kernel kills the fork; None leaves it as it is.
+    """
     while True:
-        _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+        data, descriptors, _, _ = socket.recv_fds(control, 16, 2)
         if not descriptors:
             return
-        process.reap()  # what the module started while it was imported has been ended
         try:
             pid = os.fork()
         except OSError:
-            pid = -1
-        if pid == 0:
-            be_the_fork(serve, control, descriptors[0])
-        os.close(descriptors[0])
-        how = wait_for(pid) if pid > 0 else "left no room for another process"
+            how = "left no room for another process"
+        else:
+            if pid == 0:
+                be_the_fork(serve, control, data, descriptors, score)
+            while descriptors:
+                os.close(descriptors.pop())
+            how = wait_for(pid)
+        for left in descriptors:
+            os.close(left)
         wire.send(control, {"ended": how})
 
 
 def be_the_fork(
-    serve: Callable[[socket.socket], object], control: socket.socket, descriptor: int
+    serve: Serve, control: socket.socket, data: bytes, descriptors: list[int], score: int | None
 ) -> NoReturn:
     """Serve one test, and never return to the loop that serves the next."""
     try:
-        process.offer_to_the_kernel(FIRST)
+        if score is not None:
+            process.offer_to_the_kernel(score)
         control.close()
-        serve(socket.socket(fileno=descriptor))
+        serve(data, [socket.socket(fileno=number) for number in descriptors])
         os._exit(0)
     finally:
         os._exit(process.LOST)
@@ -116,7 +126,9 @@ def answer(module: ModuleType, target: dict[str, Any], request: dict[str, Any]) 
     args, kwargs = wire.decode(request["call"])
     try:
         value = function_of(module, target)(*args, **kwargs)
-        if target["is_async"] and inspect.isawaitable(value):
+        if target["is_async"] and hasattr(type(value), "__await__"):
+            import asyncio
+
             value = asyncio.run(_await(value))
     except BaseException as error:  # SystemExit and KeyboardInterrupt are answers as well
         return raised(error, args, kwargs)

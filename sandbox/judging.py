@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from sandbox import candidate, process, results, tester, wire
@@ -27,6 +29,8 @@ def judge(host: Host, order: dict[str, Any]) -> None:
     job = Job(host, order)
     c = Candidate(job) if order["split"] else None
     tests = Tests(host.wait_for_frame())
+    if c is not None and c.problem is None:
+        tests.prepare(job)
     found = [judge_test(job, tests, c, test) for test in tests.tests]
     found = [once_more(job, tests, c, *pair) for pair in zip(tests.tests, found, strict=True)]
     job.end_all_but(set())
@@ -42,6 +46,33 @@ class Tests:
         self.nonce: str = order["nonce"]
         self.tests: list[dict[str, Any]] = order["tests"]
         self.files = files_of(order)
+        self.side: TestSide | None = None
+
+    def prepare(self, job: Job) -> None:
+        """Load the user's file once, in a process from which each T is forked."""
+        with contextlib.suppress(OSError):  # no room: each T loads the file for itself
+            self.side = TestSide(job, self)
+
+    def begin(
+        self,
+        test: dict[str, Any],
+        job: Job,
+        verdict: socket.socket,
+        channel: socket.socket | None,
+    ) -> Running:
+        """Start T for one test. Raises OSError: no room."""
+        if self.side is not None and channel is not None and self.side.is_ready():
+            number = str(self.tests.index(test)).encode()
+            self.side.fork(number, verdict, channel)
+            return Running(self.side.pid, lambda _: self.side_says())
+        pid = job.fork()
+        if pid == 0:
+            self.forget_all_but(test)
+            self.be_one(test, job, verdict, channel)
+        return Running(pid, lambda seconds: job.how_ended(pid, seconds))
+
+    def side_says(self) -> str:
+        return self.side.last_words() if self.side is not None else ""
 
     def forget_all_but(self, test: dict[str, Any]) -> None:
         """Leave nothing of the other tests to the process that runs this one."""
@@ -92,21 +123,84 @@ def once_more(
 # ---------------------------------------------------------------- the candidate's process
 
 
-class Candidate:
-    """The process C, in which the module is imported before any test has been read."""
+class Parent:
+    """A process that outlives a single test, and forks one process for each."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.control, theirs = socket.socketpair()
         self.inbox = Inbox(self.control.fileno())
         self.frames: list[dict[str, Any]] = []
-        self.printed = ""
         self.serving = False
         self.pid = job.fork()
         if self.pid == 0:
             self.be_it(theirs)
         theirs.close()
         job.kept.add(self.pid)
+
+    def be_it(self, control: socket.socket) -> NoReturn:
+        """Be that process."""
+        raise NotImplementedError
+
+    def _heard(self) -> bool:
+        try:
+            self.frames += [f for f in self.inbox.frames() if isinstance(f, dict)]
+        except wire.Malformed:
+            self.inbox.closed = True
+        return bool(self.frames)
+
+    def is_ready(self) -> bool:
+        """Whether it is there and has done with the test before; that one may have stopped it."""
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGCONT)
+        self.last_words()
+        return not (self.inbox.closed or self.job.has_ended(self.pid))
+
+    def fork(self, data: bytes, *channels: socket.socket) -> None:
+        """Let a fork of it serve one test."""
+        with contextlib.suppress(OSError):
+            socket.send_fds(self.control, [data], [channel.fileno() for channel in channels])
+            self.serving = True
+
+    def last_words(self) -> str:
+        """Say how the fork that served the last test ended, as far as it tells; then it is free."""
+        if not self.serving:
+            return ""
+        self.serving = False
+        with contextlib.suppress(TooMuchOutput):
+            self.job.wait(self.inbox, time.monotonic() + 0.2, self._heard, self.pid)
+        ended = [results.text(f["ended"], 80) for f in self.frames if "ended" in f]
+        self.frames.clear()
+        return ended[-1] if ended else ""
+
+
+class TestSide(Parent):
+    """The process that has loaded the user's file with the stub, and forks T for each test."""
+
+    def __init__(self, job: Job, tests: Tests) -> None:
+        self.tests = tests
+        super().__init__(job)
+
+    def be_it(self, control: socket.socket) -> NoReturn:
+        self.tests.nonce = ""
+        job, tests = self.job, self.tests
+        tester.run_each(tests.tests, job.order, tests.files, control, job.output.write_end)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A test under way: the process to be watched, and who says how T ended."""
+
+    pid: int
+    how_ended: Callable[[float], str]
+
+
+class Candidate(Parent):
+    """The process C, in which the module is imported before any test has been read."""
+
+    def __init__(self, job: Job) -> None:
+        self.printed = ""
+        super().__init__(job)
         kills = process.out_of_memory_kills()
         self.problem = self._import()
         job.end_all_but(job.kept)
@@ -137,37 +231,6 @@ class Candidate:
         problem = self.frames.pop(0).get("import")
         return None if problem is None else {"status": "error", **results.problem(problem)}
 
-    def _heard(self) -> bool:
-        try:
-            self.frames += [f for f in self.inbox.frames() if isinstance(f, dict)]
-        except wire.Malformed:
-            self.inbox.closed = True
-        return bool(self.frames)
-
-    def is_ready(self) -> bool:
-        """Whether C is there and has done with the test before; that one may have stopped it."""
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGCONT)
-        self.last_words()
-        return not (self.inbox.closed or self.job.has_ended(self.pid))
-
-    def fork(self, channel: socket.socket) -> None:
-        """Let a fork of C serve one test."""
-        with contextlib.suppress(OSError):
-            socket.send_fds(self.control, [b"f"], [channel.fileno()])
-            self.serving = True
-
-    def last_words(self) -> str:
-        """Say how the fork that served the last test ended, as far as C tells; then C is free."""
-        if not self.serving:
-            return ""
-        self.serving = False
-        with contextlib.suppress(TooMuchOutput):
-            self.job.wait(self.inbox, time.monotonic() + 0.2, self._heard, self.pid)
-        ended = [results.text(f["ended"], 80) for f in self.frames if "ended" in f]
-        self.frames.clear()
-        return ended[-1] if ended else ""
-
 
 # ---------------------------------------------------------------- one test
 
@@ -178,11 +241,11 @@ def run_test(job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any]) 
     job.output.start()
     ours, theirs = socket.socketpair()
     try:
-        pid = start(job, tests, c, test, theirs)
+        running = start(job, tests, c, test, theirs)
     except OSError:
         result = no_room(c)
     else:
-        result = watched(job, Inbox(ours.fileno()), pid)
+        result = watched(job, Inbox(ours.fileno()), running)
     if result.pop("died", False) and c is not None and (words := c.last_words()):
         result["message"] = f"the candidate {words} during the call"
     job.end_all_but(job.kept)
@@ -209,24 +272,21 @@ def out_of_memory(result: dict[str, Any], kills: int) -> dict[str, Any]:
 
 def start(
     job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any], verdict: socket.socket
-) -> int:
-    """Fork T, and let C serve it; without C, both are one process. Raises OSError: no room."""
+) -> Running:
+    """Start T, and let C serve it; without C, both are one process. Raises OSError: no room."""
     channel = None
     if c is not None:
         channel, theirs = socket.socketpair()
-        c.fork(theirs)
+        c.fork(b"c", theirs)
         theirs.close()
-    pid = job.fork()
-    if pid == 0:
-        tests.forget_all_but(test)
-        tests.be_one(test, job, verdict, channel)
+    running = tests.begin(test, job, verdict, channel)
     if channel is not None:
         channel.close()
     verdict.close()
-    return pid
+    return running
 
 
-def watched(job: Job, inbox: Inbox, pid: int) -> dict[str, Any]:
+def watched(job: Job, inbox: Inbox, running: Running) -> dict[str, Any]:
     """Wait for the verdict of one test, within its limits; a pass needs a good end as well."""
     found: list[Any] = []
 
@@ -235,7 +295,7 @@ def watched(job: Job, inbox: Inbox, pid: int) -> dict[str, Any]:
         return bool(found)
 
     try:
-        in_time = job.wait(inbox, job.until(), answered, pid)
+        in_time = job.wait(inbox, job.until(), answered, running.pid)
     except TooMuchOutput:
         limit = job.limits["output_bytes"]
         return {"status": "output", "message": f"printed more than the limit of {limit} bytes"}
@@ -244,10 +304,10 @@ def watched(job: Job, inbox: Inbox, pid: int) -> dict[str, Any]:
     if not in_time:
         return {"status": "timeout", "message": job.which_limit()}
     if not found:
-        message = f"the test's process {job.how_ended(pid, 0.1)}"
+        message = f"the test's process {running.how_ended(0.1)}"
         return {"status": "no-verdict", "message": message}
     job.output.drain()
     result = results.told(found[0].get("end") if isinstance(found[0], dict) else None)
-    if result["status"] == "passed" and (how := job.how_ended(pid, 1.0)) != GOOD_END:
+    if result["status"] == "passed" and (how := running.how_ended(1.0)) != GOOD_END:
         return {"status": "no-verdict", "message": f"the test's process {how}"}
     return result

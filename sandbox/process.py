@@ -30,7 +30,9 @@ def offer_to_the_kernel(score: int) -> None:
     """
     set_dumpable(True)
     with contextlib.suppress(OSError):  # the candidate may have left no descriptor to write with
-        Path("/proc/self/oom_score_adj").write_text(str(score))
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(descriptor, b"%d" % score)
+        os.close(descriptor)
     set_dumpable(False)
 
 

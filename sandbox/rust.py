@@ -344,7 +344,7 @@ class Served(judging.Candidate):
             serve = loaded(self.library).reflexfix_serve
             process.offer_to_the_kernel(candidate.NOT_FIRST)
             wire.send(control, {"import": None})
-            candidate.fork_for_each_test(lambda channel: serve(channel.fileno()), control)
+            candidate.fork_for_each_test(lambda _, channels: serve(channels[0].fileno()), control)
             os._exit(0)
         except (OSError, AttributeError) as error:
             message = f"the candidate's library does not load: {error}"

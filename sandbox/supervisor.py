@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, "/")
-from sandbox import process, rust, wire
+from sandbox import process, wire
 from sandbox.job import Host, HostGone
 from sandbox.judging import judge
 from sandbox.userrun import run_pytest
@@ -38,9 +38,10 @@ JOBS: dict[str, Callable[[Host, dict[str, Any]], None]] = {
     "judge": judge,
     "probe": probe,
     "pytest": run_pytest,
-    "rust": rust.judge,
-    "rust-tests": rust.build_tests,
 }
+"""What S can be asked to do; an image with a Rust compiler knows more."""
+RUST = Path("/sandbox/libreflexfix_wire.so")
+"""What only an image with a Rust compiler has."""
 
 
 def facts() -> dict[str, Any]:
@@ -78,17 +79,22 @@ def status_field(name: str) -> str:
     return ""
 
 
+WARM = "bisect collections.abc copy datetime functools heapq itertools json math operator re typing"
+
+
 def warm() -> None:
-    """Import what tests and candidates commonly use, once, before anybody waits for it."""
-    names = (
-        "abc array bisect calendar collections.abc contextlib copy dataclasses datetime decimal "
-        "enum fractions functools hashlib heapq io itertools json math numbers operator pathlib "
-        "random re statistics string struct tempfile textwrap threading time traceback typing "
-        "unicodedata unittest asyncio linecache inspect"
-    )
-    for name in names.split():
+    """Import what most tests and candidates use, once, before anybody waits for it.
+
+    Not more than that: every page that this process has is paid for at every fork. What is not
+    here, a candidate imports once and its forks share.
+    """
+    for name in WARM.split():
         importlib.import_module(name)
-    rust.warm()
+    if RUST.exists():
+        from sandbox import rust
+
+        JOBS.update({"rust": rust.judge, "rust-tests": rust.build_tests})
+        rust.warm()
     gc.collect()
     gc.freeze()
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import contextlib
 import importlib
-import inspect
 import io
 import os
-import pathlib
 import socket
 import sys
-import tempfile
-import unittest
 from collections.abc import Callable
-from types import ModuleType
+from types import CoroutineType, ModuleType
 from typing import Any, NoReturn
 
-from sandbox import checks, modules, process, tracebacks, wire
+from sandbox import candidate, checks, modules, process, tracebacks, wire
 
 
 class Trouble(BaseException):
@@ -29,6 +24,10 @@ class Died(Trouble):
     """The candidate's process ended before it answered."""
 
 
+class TooEarly(Trouble):
+    """The user's file calls the target while it is loaded, and nobody answers yet."""
+
+
 class Refusal(Trouble):
     """A value that the wire does not carry."""
 
@@ -36,7 +35,7 @@ class Refusal(Trouble):
 class Remote:
     """The target as the test sees it: arguments go over, a value or an exception comes back."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket | None) -> None:
         self.channel = channel
         self.calls = 0
         self.trouble: Trouble | None = None
@@ -50,16 +49,20 @@ class Remote:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.calls += 1
-        raised, value = self._exchange(args, kwargs)
+        if self.channel is None:
+            raise TooEarly
+        raised, value = self._exchange(self.channel, args, kwargs)
         if raised:
             raise value
         return value
 
-    def _exchange(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
+    def _exchange(
+        self, channel: socket.socket, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[bool, Any]:
         """Give whether the candidate raised, and what it raised or returned."""
         try:
-            self._send(args, kwargs)
-            return self._read(wire.receive(self.channel), args, kwargs)
+            self._send(channel, args, kwargs)
+            return self._read(wire.receive(channel), args, kwargs)
         except (wire.Closed, OSError):
             self._fail(Died("the candidate's process ended during the call"))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -69,9 +72,9 @@ class Remote:
         self.trouble = self.trouble or trouble
         raise trouble from None
 
-    def _send(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _send(self, channel: socket.socket, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
-            wire.send(self.channel, {"call": wire.encode((args, kwargs))})
+            wire.send(channel, {"call": wire.encode((args, kwargs))})
         except wire.Refused as error:
             # a candidate can answer with a value that is just too much to be handed on
             self.argument_refused = self.calls == 1 or not isinstance(error, wire.TooMuch)
@@ -106,12 +109,12 @@ class Remote:
         frames = [str(frame)[:500] for frame in list(reply["frames"])[:5]]
         message = tracebacks.short(str(reply["message"]))
         self.problems[id(error)] = {"message": message, "frames": frames, "kept": error}
-        if isinstance(error, UNSEEN):
+        if UNSEEN & {kind.__name__ for kind in type(error).__mro__}:
             self.unseen = error
         return error
 
 
-UNSEEN = (StopIteration, StopAsyncIteration, GeneratorExit, asyncio.CancelledError)
+UNSEEN = {"StopIteration", "StopAsyncIteration", "GeneratorExit", "CancelledError"}
 """What ends `all(map(f, xs))` or a task as if all were well."""
 
 
@@ -187,8 +190,16 @@ class _Output(tuple[str, str]):
         return self[1]
 
 
+def temporary_folder() -> Any:
+    """The `tmp_path` of a test."""
+    import pathlib
+    import tempfile
+
+    return pathlib.Path(tempfile.mkdtemp())
+
+
 _FIXTURES: dict[str, Callable[[], Any]] = {
-    "tmp_path": lambda: pathlib.Path(tempfile.mkdtemp()),
+    "tmp_path": temporary_folder,
     "capsys": Captured,
 }
 
@@ -208,7 +219,7 @@ def call_entry(namespace: dict[str, Any], entry: str, fixtures: list[str]) -> An
     if not owner:
         return namespace[method](**given)
     kind = namespace[owner]
-    if not issubclass(kind, unittest.TestCase):
+    if not hasattr(kind, "doCleanups"):  # no unittest.TestCase
         return getattr(kind(), method)(**given)
     case = kind(method)
     try:
@@ -221,7 +232,9 @@ def call_entry(namespace: dict[str, Any], entry: str, fixtures: list[str]) -> An
 
 def finish(result: Any) -> None:
     """Run a test that is a coroutine to its end."""
-    if inspect.iscoroutine(result):
+    if isinstance(result, CoroutineType):
+        import asyncio
+
         asyncio.run(result)
 
 
@@ -295,6 +308,59 @@ def run(
         os._exit(0)
     finally:
         os._exit(process.LOST)
+
+
+def run_each(
+    tests: list[dict[str, Any]],
+    job: dict[str, Any],
+    files: dict[str, bytes],
+    control: socket.socket,
+    output: int,
+) -> NoReturn:
+    """Be the process that loads the user's file with the stub once, and forks T for each test."""
+    try:
+        process.take_descriptors({control.fileno()}, output)
+        modules.install(files, (job["module"], job["target"]["name"]))
+        remote = Remote(None)
+        namespace: Any = loaded(job["module"], remote)
+
+        def be_one(data: bytes, channels: list[socket.socket]) -> None:
+            test = tests[int(data)]
+            tests.clear()  # nothing of the others stays in the process that runs this one
+            verdict, remote.channel = channels
+            ready = namespace or loaded(job["module"], remote)
+            wire.send(verdict, {"end": told(test, ready, remote)})
+
+        candidate.fork_for_each_test(be_one, control, score=None)
+        os._exit(0)
+    finally:
+        os._exit(process.LOST)
+
+
+def loaded(module: str, remote: Remote) -> Any:
+    """Give the names that tests find, or what loading the user's file raised.
+
+    None where loading calls the target, which needs a channel: each test has to load it then.
+    """
+    try:
+        found: Any = namespace_of(module, remote)
+    except BaseException as error:  # the user's file did not load: so says every test
+        found = error
+    if remote.channel is None and remote.calls:
+        remote.calls = 0
+        sys.modules.pop(module, None)
+        return None
+    return found
+
+
+def told(test: dict[str, Any], namespace: Any, remote: Remote) -> dict[str, Any]:
+    """Run a test in a namespace that is ready, or say why there is none."""
+    if isinstance(namespace, BaseException):
+        result = described(namespace, remote)
+    else:
+        result = judged(test, namespace, remote)
+    flush()
+    return {**result, "argument_refused": remote.argument_refused}
 
 
 def result_of(

@@ -157,8 +157,8 @@ def test_the_same_example_is_there_once() -> None:
 
 
 def test_earlier_lines_set_the_stage_as_far_as_they_matter() -> None:
-    doc = ">>> import math\n>>> a = 1\n>>> other = f(9)\n>>> b = a + 1\n>>> f(b)\n3\n>>> f(math.pi)\n4"
-    assert sources(doc) == [
+    setup = ">>> import math\n>>> a = 1\n>>> other = f(9)\n>>> b = a + 1\n"
+    assert sources(setup + ">>> f(b)\n3\n>>> f(math.pi)\n4") == [
         "a = 1\nb = a + 1\nassert f(b) == 3",
         "import math\nassert f(math.pi) == 4",
     ]

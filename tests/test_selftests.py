@@ -97,7 +97,7 @@ def test_each_assertion_becomes_a_case_with_what_it_builds_on() -> None:
     answer += "    assert f(a) == 2\n\nassert f(0) == 0\n"
     assert kept(answer) == [
         "a = 2\nb = a + 1\nc = b\nassert f(c) == 3",
-        "a = 2\nassert f(a) == 2",
+        "a = 2\nb = a + 1\nassert f(a) == 2",
         "assert f(0) == 0",
     ]
 
@@ -147,7 +147,8 @@ DROPPED = {
     "a length": ("assert len(f(2)) >= 0", "is true by itself"),
     "a length the other way": ("assert 0 <= len(f(2))", "is true by itself"),
     "a length below nothing": ("assert len(f(2)) > -1", "is true by itself"),
-    "a truth on a condition": ("if f(2) == 2:\n    assert True", "is true by itself"),
+    "a truth on a condition": ("if f(2) == 2:\n    assert True", "does not call f"),
+    "a truth of a result": ("a = f(2)\nif a:\n    assert a == a", "is true by itself"),
     "a swallowed failure": (
         "try:\n    assert f(2) == 2\nexcept AssertionError:\n    pass",
         "is true by itself",
@@ -191,6 +192,10 @@ DROPPED = {
     ),
     "a home folder": ("import os\nassert f(os.path.expanduser('~/x')) == 1", "absolute path"),
     "what does not parse": ("assert f(1 ==", "does not parse"),
+    "what is no program": (
+        "with pytest.raises(ValueError):\n    return f(2)",
+        "does not run: 'return' outside function",
+    ),
     "what is nested too deep": ("assert f(" + "-" * 500 + "1) == 1", "is nested too deep"),
     "a strange mark": ("@given(st.integers())\ndef test_it(a):\n    assert f(a) == a", "unrolled"),
     "a class that is set up once": (
@@ -260,8 +265,8 @@ def test_a_property_is_tested_by_its_use() -> None:
 
 # ---------------------------------------------------------------- any answer
 
-lines = st.sampled_from(
-    """\
+PLAIN = """\
+
 assert f(1) == 1
 assert f(1) == (
     assert f(2) == 2
@@ -308,9 +313,9 @@ Some prose: here (it is).
 ```python
 '''
     pass
-""".split("\n")
-    + ["\f", "\0", "\ud800", "assert f(" + "(" * 120, "assert f(1) == " + "-" * 79 + "1"]
-)
+"""
+ODD = ["\f", "\0", "\ud800", "assert f(" + "(" * 120, "assert f(1) == " + "-" * 79 + "1"]
+lines = st.sampled_from([*PLAIN.split("\n"), *ODD])
 
 
 @settings(max_examples=400, deadline=None)

@@ -62,7 +62,8 @@ def _as_call(node: ast.AST, context: Called) -> ast.Call | None:
             return node
         if _is_special(context) and isinstance(func, ast.Name) and func.id == context.own_class:
             return node
-        handed_over = any(isinstance(a, ast.Name) and a.id == context.target for a in node.args)
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        handed_over = any(isinstance(a, ast.Name) and a.id == context.target for a in given)
         if handed_over and last_name(func) in _CALLERS | context.checkers:
             return node
     if context.is_property and isinstance(node, ast.Attribute) and node.attr == context.target:
@@ -70,7 +71,7 @@ def _as_call(node: ast.AST, context: Called) -> ast.Call | None:
     return None
 
 
-_CALLERS = {"map", "filter", "sorted", "partial", "starmap"}
+_CALLERS = {"map", "filter", "sorted", "partial", "starmap", "reduce", "max", "min", "sort"}
 
 
 def _is_special(context: Called) -> bool:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 
 from reflexfix.attempt import Case
 from reflexfix.python import selftests, syntax
@@ -17,6 +18,9 @@ from reflexfix.python.target import Found, Function
 from reflexfix.python.worth import why_not
 from reflexfix.task import Dropped
 
+MAX_TESTS = 200
+"""How many tests of one answer are looked at."""
+
 
 def own_cases(answer: str, context: Context, found: Found) -> tuple[list[Case], list[Dropped]]:
     """Read an answer of tests: the cases worth running, in order, and the rest with reasons."""
@@ -24,7 +28,7 @@ def own_cases(answer: str, context: Context, found: Found) -> tuple[list[Case], 
     kept: dict[str, Case] = {}
     usable = selftests.usable_imports(statements, context)
     context = replace(context, checkers=selftests.checkers_in(usable))
-    for unit in selftests.units(usable, []):
+    for unit in islice(selftests.units(usable, []), MAX_TESTS):
         if isinstance(unit, Dropped):
             dropped.append(unit)
             continue

@@ -17,6 +17,8 @@ from reflexfix.python.target import Function, last_name
 from reflexfix.task import Dropped
 
 FIXTURES = ("tmp_path", "capsys")
+MAX_BLOCKS = 100
+"""How many fenced blocks are read."""
 MAX_ROWS = 50
 """How many rows of parameters are unrolled."""
 _NOISE = {"print", "main", "run"}
@@ -78,15 +80,15 @@ def parse(answer: str) -> tuple[list[ast.stmt], list[Dropped]]:
     answer = answer.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     statements: list[ast.stmt] = []
     dropped: list[Dropped] = []
-    for block in blocks(answer):
+    for block in blocks(answer)[:MAX_BLOCKS]:
         found, lost = _parsed(block.text)
-        if lost:
-            longer = (tree for tree in map(_tree, stretched(answer)) if tree)
-            whole = next((tree for tree in longer if any(map(is_assertion, tree.body))), None)
-            if whole is not None:
-                return _shallow(whole.body)
         statements += found
         dropped += lost
+    if dropped:
+        longer = (tree for tree in map(_tree, stretched(answer)) if tree is not None)
+        whole = next((tree for tree in longer if any(map(checks, tree.body))), None)
+        if whole is not None and len(whole.body) > len(statements):
+            statements, dropped = whole.body, []
     kept, deep = _shallow(statements)
     return kept, [*dropped, *deep]
 
@@ -279,12 +281,18 @@ def _parameter_names(node: ast.expr) -> list[str]:
 
 
 def needed(context: list[ast.stmt], node: ast.stmt) -> tuple[ast.stmt, ...]:
-    """List the earlier statements that share a name with this one, directly or through others."""
+    """List the earlier statements that share a variable with this one, directly or through others.
+
+    Modules, functions and classes are taken along with what mentions them, but tie nothing else
+    to it: two calls of one function do not depend on each other.
+    """
+    tools = {name for earlier in context if _only_binds(earlier) for name in bound_names(earlier)}
+    variables = {name for earlier in context for name in bound_names(earlier)} - tools
     names = mentioned(node)
     chosen: list[ast.stmt] = []
     for earlier in reversed(context):
         bound = bound_names(earlier)
-        touches = bound if _only_binds(earlier) else mentioned(earlier) | bound
+        touches = bound if _only_binds(earlier) else bound | (mentioned(earlier) & variables)
         if touches & names:
             chosen.append(earlier)
             names |= mentioned(earlier)

@@ -39,12 +39,15 @@ def is_shallow(tree: ast.AST) -> bool:
     return False
 
 
-def error_in(text: str) -> str:
-    """Say what keeps a text from being Python; "" when nothing does."""
+def error_in(text: str, whole: bool = False) -> str:
+    """Say what keeps a text from being Python; "" when nothing does.
+
+    With `whole`, as a program: where `return` and `await` may stand.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(text)
+            compile(text, "<code>", "exec", 0 if whole else ast.PyCF_ONLY_AST, True)
     except SyntaxError as error:
         return f"{error.msg} (line {error.lineno} of the code)"
     except UNPARSABLE as error:

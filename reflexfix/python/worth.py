@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from reflexfix.python import syntax
 from reflexfix.python.asserts import checks, target_calls
 from reflexfix.python.forbidden import forbidden_use
 from reflexfix.python.selftests import Context, Unit, bound_names, mentioned, unknown_names
@@ -23,6 +24,8 @@ def why_not(unit: Unit, context: Context) -> str:
         return f"never awaits {context.target}"
     if bad := wrong_call(everything, context):
         return bad
+    if error := syntax.error_in(unit.source, whole=True):
+        return f"does not run: {error}"
     missing = unknown_names(everything, context)
     return f"uses {sorted(missing)[0]}, which is not there" if missing else ""
 
