@@ -17,6 +17,7 @@ from sandbox.results import BLANK
 
 WRITABLE = ("/tmp", "/dev/mqueue")
 """All places of a container that code under test can write to."""
+SIDE_SECONDS = 5.0
 GOOD_END = process.describe(0)
 OUT_OF_MEMORY = {"status": "memory", "message": "killed by the kernel: out of memory"}
 NO_ROOM = {"status": "error", "message": "the candidate left no room for another process"}
@@ -72,7 +73,9 @@ class Tests:
         return Running(pid, lambda seconds: job.how_ended(pid, seconds))
 
     def side_says(self) -> str:
-        return self.side.last_words() if self.side is not None else ""
+        """Say how T ended; its parent is ours, and is waited for on the busiest machine."""
+        words = self.side.last_words(SIDE_SECONDS) if self.side is not None else ""
+        return words or "ended unseen"
 
     def forget_all_but(self, test: dict[str, Any]) -> None:
         """Leave nothing of the other tests to the process that runs this one."""
@@ -162,13 +165,13 @@ class Parent:
             socket.send_fds(self.control, [data], [channel.fileno() for channel in channels])
             self.serving = True
 
-    def last_words(self) -> str:
+    def last_words(self, seconds: float = 0.2) -> str:
         """Say how the fork that served the last test ended, as far as it tells; then it is free."""
         if not self.serving:
             return ""
         self.serving = False
         with contextlib.suppress(TooMuchOutput):
-            self.job.wait(self.inbox, time.monotonic() + 0.2, self._heard, self.pid)
+            self.job.wait(self.inbox, time.monotonic() + seconds, self._heard, self.pid)
         ended = [results.text(f["ended"], 80) for f in self.frames if "ended" in f]
         self.frames.clear()
         return ended[-1] if ended else ""

@@ -74,7 +74,7 @@ TOGETHER = {
     "with contextlib.redirect_stdout(o):\n    a = f(1)\nassert f(o.getvalue()) == 1",
     "a stream that is put there": "import io, sys\nsys.stdout = io.StringIO()\na = f(1)\n"
     "assert sys.stdout.getvalue() == a",
-    "a mock": "from unittest import mock\nwith mock.patch('m.helper') as h:\n    assert f(1) == h(1)",
+    "a mock": "from unittest import mock\nwith mock.patch('m.x') as h:\n    assert f(1) == h(1)",
     "a seed": "import random\nrandom.seed(1)\nassert f(random.random()) == 1",
     "a warning": "with pytest.warns(UserWarning):\n    f(1)",
     "an attribute of the function": "f(1)\nassert f.cache_info().hits == f(0)",
@@ -167,7 +167,7 @@ def test_awaited_values_are_compared_directly_as_well() -> None:
 
 
 def test_an_example_of_a_value_never_falls_back() -> None:
-    file = 'def f(x):\n    """Doc.\n\n    >>> f(1)\n    2\n    f(2) -> 0.33\n    """\n'
+    file = 'def f(x):\n    """Doc.\n\n    >>> f(1)\n    2\n\n    f(2) -> 0.33\n    """\n'
     assert [case.may_fall_back for case in task_of(file).examples()] == [False, False]
 
 
@@ -178,7 +178,8 @@ CONTROLLED = {
     "a comparison the other way": "assert 2 == f(1)",
     "a variable": "a = f(1)\nassert a == 2",
     "a change in place": "a = [1]\nf(a)\nassert a == [2]",
-    "a whole test": "def test_it(tmp_path):\n    a = f(1)\n    assert len('ab') == 2\n    assert a == 2",
+    "a whole test": "def test_it(tmp_path):\n    a = f(1)\n    assert len('b') == 1\n"
+    "    assert a == 2",
     "an error": "with pytest.raises(ValueError):\n    f(1)",
     "one process": "assert f(1) == Point(1)",
 }

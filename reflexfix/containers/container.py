@@ -37,6 +37,8 @@ class Container:
     line: Line
     facts: dict[str, Any]
     python: str
+    lender: Container | None = None
+    """The idle container whose network namespace it uses, and nobody else meanwhile."""
 
     def discard(self) -> None:
         """End it and leave nothing of it. Safe to call more than once."""
@@ -44,19 +46,21 @@ class Container:
         remove(self.engine, self.id)
 
 
-def start(engine: Engine, image: str, limits: Limits) -> Container:
+def start(engine: Engine, image: str, limits: Limits, lender: Container | None = None) -> Container:
     """Create, attach, start, and wait until the supervisor is ready.
 
-    Raises SandboxTrouble; nothing is left behind then.
+    A `lender` is an idle container whose empty network namespace this one uses. Raises
+    SandboxTrouble; nothing is left behind then.
     """
     with contextlib.ExitStack() as undo, trouble("A container could not be started"):
-        container_id = create(engine, image, limits)
+        container_id = create(engine, image, limits, lender)
         undo.callback(remove, engine, container_id)
         line = attach(engine, container_id)
         undo.callback(line.close)
         engine.client.api.start(container_id)
         ready = line.receive(START_SECONDS)
-        container = Container(engine, container_id, line, ready["facts"], str(ready["python"]))
+        facts, python = ready["facts"], str(ready["python"])
+        container = Container(engine, container_id, line, facts, python, lender)
         undo.pop_all()
         return container
 
@@ -72,10 +76,13 @@ def trouble(what: str) -> Iterator[None]:
         ) from error
 
 
-def create(engine: Engine, image: str, limits: Limits) -> str:
+def create(engine: Engine, image: str, limits: Limits, lender: Container | None = None) -> str:
     """Create the container with the settings that were verified to start together."""
     api = engine.client.api
-    config = api.create_host_config(**host_options(engine, limits))
+    options = host_options(engine, limits)
+    if lender is not None:
+        options["network_mode"] = f"container:{lender.id}"
+    config = api.create_host_config(**options)
     made = api.create_container(
         image,
         command=[str(MISSED_SECONDS), str(LIFE_SECONDS)],
@@ -102,8 +109,8 @@ def host_options(engine: Engine, limits: Limits) -> dict[str, Any]:
         "memswap_limit": memory,  # equal to the memory limit, or swap would come on top
         "nano_cpus": int(limits.cpus * 1e9),
         "tmpfs": {
-            "/tmp": f"rw,{'exec' if limits.tmp_exec else 'noexec'},nosuid,nodev,size={limits.tmp_mb}m,"
-            f"nr_inodes={limits.tmp_files},mode=1777"
+            "/tmp": f"rw,{'exec' if limits.tmp_exec else 'noexec'},nosuid,nodev,"
+            f"size={limits.tmp_mb}m,nr_inodes={limits.tmp_files},mode=1777"
         },
         "ulimits": [
             Ulimit(name="nofile", soft=256, hard=256),

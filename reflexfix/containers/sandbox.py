@@ -30,6 +30,7 @@ from reflexfix.containers import container as containers
 from reflexfix.containers.container import Container
 from reflexfix.containers.engine import Engine
 from reflexfix.containers.guard import Guard
+from reflexfix.containers.lending import Lenders
 from reflexfix.errors import SandboxTrouble
 
 T = TypeVar("T")
@@ -85,6 +86,8 @@ class ContainerSandbox:
         self.leaving: list[Future[None]] = []
         self.closed = False
         self.guard = Guard(engine.url)
+        most = pool + 2 if pool else 0
+        self.lenders = Lenders(self._start_lender, self._end, self.workers.submit, most)
         self._refill()
 
     def __enter__(self) -> ContainerSandbox:
@@ -98,6 +101,7 @@ class ContainerSandbox:
         with self.lock:
             self.closed = True
             idle, self.idle = list(self.idle), deque()
+        self.lenders.close()
         for future in idle:
             if not future.cancel() and future.exception() is None:
                 self._discard(future.result())
@@ -114,8 +118,18 @@ class ContainerSandbox:
             while not self.closed and len(self.idle) < self.pool:
                 self.idle.append(self.workers.submit(self._start))
 
+    def _start_lender(self) -> Container:
+        lender = containers.start(self.engine, self.image, self.limits)
+        self.heart.add(lender)
+        return lender
+
     def _start(self) -> Container:
-        started = containers.start(self.engine, self.image, self.limits)
+        lender = self.lenders.borrow()
+        try:
+            started = containers.start(self.engine, self.image, self.limits, lender)
+        except SandboxTrouble:
+            self.lenders.give_back(lender)
+            raise
         broken = containers.broken_walls(started)
         if broken:
             started.discard()
@@ -141,6 +155,10 @@ class ContainerSandbox:
             self._discard(taken)
 
     def _discard(self, used: Container) -> None:
+        self._end(used)
+        self.lenders.give_back(used.lender)
+
+    def _end(self, used: Container) -> None:
         self.heart.drop(used)
         used.discard()
 

@@ -11,6 +11,7 @@ from reflexfix.attempt import Case
 from reflexfix.python import syntax
 from reflexfix.python.asserts import target_calls
 from reflexfix.python.selftests import Context
+from reflexfix.python.target import Function
 from reflexfix.python.worth import is_about, spread
 
 
@@ -34,8 +35,9 @@ def control_case(cases: Iterable[Case], context: Context) -> tuple[Case | None, 
 def _control_of_compare(tree: ast.Module, context: Context, private: str) -> ast.Module | None:
     """Turn the first comparison for equality that the target has a part in."""
     tainted: set[str] = set()
-    for statement in tree.body:
-        spread(statement, context, tainted)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not isinstance(node, Function | ast.ClassDef):
+            spread(node, context, tainted)
     for node in ast.walk(tree):
         test = node.test if isinstance(node, ast.Assert) else None
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):

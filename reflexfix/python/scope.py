@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from reflexfix.python.splice import colon
-from reflexfix.python.target import (
-    Found,
-    Function,
-    body_without_docstring,
-    docstring_node,
-    first_line,
-)
+from reflexfix.python.layout import leading
+from reflexfix.python.needs import top_names
+from reflexfix.python.splice import colon, comment_lines
+from reflexfix.python.target import Found, Function, Scope, docstring_node, first_line
 from reflexfix.source import Source
 
 CHARACTERS_A_TOKEN = 3.2
 """A cautious guess for code; the models' own tokenizers give 3 to 4."""
+SHORT = 60
+"""Tokens up to which something is shown in full, though nothing names it."""
 
 
 def tokens_in(text: str) -> int:
@@ -28,12 +26,14 @@ def tokens_in(text: str) -> int:
 
 @dataclass(frozen=True)
 class Item:
-    """A top-level statement of the file."""
+    """A statement beside the target, or beside the class or function that holds it."""
 
     node: ast.stmt
     names: frozenset[str]
     full: str
     brief: str
+    is_inner: bool = False
+    """Whether it stands in the class or function that holds the target."""
 
 
 def described(source: Source, tree: ast.Module, found: Found, tokens: int) -> str:
@@ -41,130 +41,170 @@ def described(source: Source, tree: ast.Module, found: Found, tokens: int) -> st
 
     The target comes without its old body. What was left out is said in a comment.
     """
-    items = [_item(source, node, found) for node in tree.body]
-    chosen = _chosen(items, found, tokens)
+    stub = target_text(source, found)
+    items = [_item(source, node) for node in tree.body if node is not found.top]
+    items += [_item(source, node, is_inner=True) for node in _neighbours(found)]
+    frame = [_frame_line(source, scope) for scope in _frames(found)]
+    budget = tokens - tokens_in("\n".join([*frame, stub])) - 40
+    chosen = _chosen(items, stub, found, budget)
     left_out = [item for item in items if item.node not in chosen]
-    parts = [chosen[item.node] for item in items if item.node in chosen]
-    if left_out:
-        names = sorted({name for item in left_out for name in item.names})
-        some = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        parts.append(f"# left out here: {len(left_out)} more definitions ({some})")
-    return "\n".join(part for part in parts if part).strip("\n")
+    outer = [(item.node.lineno, chosen[item.node]) for item in _taken(items, chosen, inner=False)]
+    inner = [(item.node.lineno, chosen[item.node]) for item in _taken(items, chosen, inner=True)]
+    held = "\n".join([*frame, *_in_order([*inner, (found.node.lineno, stub)])])
+    parts = _in_order([*outer, (found.top.lineno, held)])
+    return "".join(map(_apart, [*parts, *_note(left_out)])).strip("\n")
 
 
-def _chosen(items: list[Item], found: Found, tokens: int) -> dict[ast.stmt, str]:
-    """Pick items until the budget is spent: the target first, then outwards from it."""
-    chosen: dict[ast.stmt, str] = {}
-    spent = 0
-
-    def take(item: Item, text: str, always: bool = False) -> None:
-        nonlocal spent
-        cost = tokens_in(text)
-        if item.node not in chosen and (always or spent + cost <= tokens):
-            chosen[item.node] = text
-            spent += cost
-
-    target = next(item for item in items if item.node is found.top)
-    take(target, target.full, always=True)
-    for item in items:
-        if isinstance(item.node, ast.Import | ast.ImportFrom):
-            take(item, item.full)
-    for item in _by_distance(items, target):
-        take(item, item.full)
-    for item in sorted(items, key=lambda i: abs(i.node.lineno - target.node.lineno)):
-        take(item, item.full if tokens_in(item.full) <= 60 else item.brief)
-    return chosen
+def _apart(text: str) -> str:
+    """Leave a blank line around what has several lines."""
+    return f"\n{text}\n\n" if "\n" in text else text + "\n"
 
 
-def _by_distance(items: list[Item], target: Item) -> Iterator[Item]:
-    """List what the target names, then what those name, and so on."""
-    by_name = {name: item for item in items for name in item.names}
-    seen = {target.node}
-    ring = [target]
-    while ring:
-        words = [w for item in ring for w in re.findall(r"[A-Za-z_]\w*", item.full)]
-        ring = []
-        for word in dict.fromkeys(words):
-            item = by_name.get(word)
-            if item is not None and item.node not in seen:
-                seen.add(item.node)
-                ring.append(item)
-                yield item
+def _taken(items: list[Item], chosen: dict[ast.stmt, str], *, inner: bool) -> Iterator[Item]:
+    return (item for item in items if item.node in chosen and item.is_inner is inner)
 
 
-def _item(source: Source, node: ast.stmt, found: Found) -> Item:
-    names = frozenset(_bound(node))
-    if node is found.top:
-        return Item(node, names, target_text(source, found), "")
-    return Item(node, names, text_of(source, node), brief(source, node))
+def _in_order(parts: Iterable[tuple[int, str]]) -> list[str]:
+    return [text for _, text in sorted(parts) if text]
 
 
-def _bound(node: ast.stmt) -> Iterator[str]:
-    if isinstance(node, Function | ast.ClassDef):
-        yield node.name
-    elif isinstance(
-        node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.If | ast.Try
-    ):
-        for child in ast.walk(node):
-            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-                yield child.id
-            elif isinstance(child, ast.alias):
-                yield child.asname or child.name.split(".")[0]
-            elif isinstance(child, Function | ast.ClassDef):
-                yield child.name
+def _note(left_out: list[Item]) -> list[str]:
+    if not left_out:
+        return []
+    names = sorted({name for item in left_out for name in item.names})
+    some = ", ".join(name[:30] for name in names[:8]) + (", ..." if len(names) > 8 else "")
+    return [f"# left out here: {len(left_out)} more definitions ({some})"]
 
 
-def text_of(source: Source, node: ast.stmt, last: int | None = None) -> str:
-    lines = range(first_line(node), (last or node.end_lineno or node.lineno) + 1)
-    return "\n".join(source.line(n).rstrip() for n in lines)
+# ---------------------------------------------------------------- the target and its frame
 
 
-def brief(source: Source, node: ast.stmt) -> str:
-    """Give the signature of a function, or a class with the signatures of its methods."""
-    if isinstance(node, Function):
-        return header(source, node) + " ..."
-    if isinstance(node, ast.ClassDef):
-        inner = [brief(source, n) for n in node.body if isinstance(n, Function)]
-        body = "\n".join(inner) or "    ..."
-        return f"{source.line(node.lineno).rstrip()}\n{body}"
-    return text_of(source, node) if tokens_in(text_of(source, node)) <= 100 else ""
+def _frames(found: Found) -> list[Scope | ast.stmt]:
+    """List what holds the target, outermost first: a condition, classes, functions."""
+    condition = [found.top] if found.is_conditional else []
+    return [*condition, *found.around]
 
 
-def header(source: Source, node: Function) -> str:
-    """Give a function from its decorators to its colon."""
-    start = source.starts[first_line(node) - 1]
-    return source.text[start : colon(source, node)[1]].replace("\r\n", "\n").replace("\r", "\n")
+def _frame_line(source: Source, scope: Scope | ast.stmt) -> str:
+    """Give the head of what holds the target: its decorators, its name, its bases."""
+    if isinstance(scope, Function):
+        return header(source, scope)
+    lines = range(first_line(scope), _first_inner_line(scope))
+    return "\n".join(source.line(n).rstrip() for n in lines) or source.line(scope.lineno).rstrip()
+
+
+def _first_inner_line(scope: ast.stmt) -> int:
+    body: list[ast.stmt] = getattr(scope, "body", [])
+    return first_line(body[0]) if body else scope.lineno + 1
+
+
+def _neighbours(found: Found) -> list[ast.stmt]:
+    """List what stands beside the target in the innermost scope that holds it."""
+    inside = [found.node, *found.around]
+    beside: list[ast.stmt] = []
+    for scope in found.around:
+        beside += [node for node in scope.body if node not in inside]
+    return beside
 
 
 def target_text(source: Source, found: Found) -> str:
-    """Give the target with its signature and docstring; of a class, what stands around it too."""
-    stub = stub_text(source, found.node)
-    if not found.around:
-        return stub
-    outer = found.top
-    first, last = first_line(found.node), found.node.end_lineno or found.node.lineno
-    before = [source.line(n).rstrip() for n in range(first_line(outer), first)]
-    after = [source.line(n).rstrip() for n in range(last + 1, (outer.end_lineno or last) + 1)]
-    return "\n".join([*before, stub, *after])
-
-
-def stub_text(source: Source, node: Function) -> str:
-    """Give signature, docstring and a mark where the body belongs."""
-    indent = " " * (node.col_offset + 4)
+    """Give the target with its signature, docstring, comments and a mark for its body."""
+    node = found.node
+    indent = leading(source.line(first_line(node))) + "    "
     doc = docstring_node(node)
     lines = [header(source, node)]
     if doc is not None:
         start = source.offset(doc.lineno, doc.col_offset)
         end = source.offset(doc.end_lineno or doc.lineno, doc.end_col_offset or 0)
-        lines.append(indent + source.text[start:end].replace("\r\n", "\n").replace("\r", "\n"))
-    notes = _comments(source, node, doc)
-    return "\n".join([*lines, *notes, f"{indent}..."])
+        lines.append(indent + _plain(source.text[start:end]))
+    lines += [source.line(n).rstrip() for n in comment_lines(source, node)]
+    return "\n".join([*lines, f"{indent}..."])
 
 
-def _comments(source: Source, node: Function, doc: ast.Constant | None) -> list[str]:
-    """Keep the comments that the user wrote for whoever fills in the body."""
-    first = (doc.end_lineno or 0) + 1 if doc is not None else node.lineno + 1
-    rest = body_without_docstring(node)
-    last = rest[0].lineno if rest else first
-    lines = [source.line(n).rstrip() for n in range(first, last)]
-    return [line for line in lines if line.strip().startswith("#")]
+def header(source: Source, node: Function) -> str:
+    """Give a function from its decorators to its colon."""
+    start = source.starts[first_line(node) - 1]
+    return _plain(source.text[start : colon(source, node)[1]])
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+# ---------------------------------------------------------------- what else is shown
+
+
+def _chosen(items: list[Item], stub: str, found: Found, budget: int) -> dict[ast.stmt, str]:
+    """Pick items until the budget is spent: imports, what the target names, then outwards."""
+    chosen: dict[ast.stmt, str] = {}
+    spent = 0
+
+    def take(item: Item, text: str) -> None:
+        nonlocal spent
+        cost = tokens_in(text)
+        if item.node not in chosen and text and spent + cost <= budget:
+            chosen[item.node] = text
+            spent += cost
+
+    first = [item for item in items if item.names & _words(stub) or _makes_object(item)]
+    for item in first:
+        take(item, item.full if tokens_in(item.full) <= max(SHORT, budget // 3) else item.brief)
+    for item in items:
+        if isinstance(item.node, ast.Import | ast.ImportFrom):
+            take(item, item.full)
+    for item in _by_distance(items, stub):
+        take(item, item.full if tokens_in(item.full) <= max(SHORT, budget // 3) else item.brief)
+    for item in sorted(items, key=lambda i: (not i.is_inner, _gap(i, found))):
+        take(item, item.full if tokens_in(item.full) <= SHORT else item.brief)
+    return chosen
+
+
+def _makes_object(item: Item) -> bool:
+    """Whether it says what an object of the target's class holds."""
+    made = item.names & {"__init__", "__new__", "__post_init__", "__slots__"}
+    return item.is_inner and bool(made or isinstance(item.node, ast.AnnAssign))
+
+
+def _gap(item: Item, found: Found) -> int:
+    return abs(item.node.lineno - found.node.lineno)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W\d]\w*", text))
+
+
+def _by_distance(items: list[Item], stub: str) -> Iterator[Item]:
+    """List what the target names, then what those name, and so on."""
+    by_name = {name: item for item in items for name in item.names}
+    seen: set[ast.stmt] = set()
+    texts = [stub]
+    while texts:
+        words = dict.fromkeys(w for text in texts for w in re.findall(r"[^\W\d]\w*", text))
+        texts = []
+        for word in words:
+            item = by_name.get(word)
+            if item is not None and item.node not in seen:
+                seen.add(item.node)
+                texts.append(item.full)
+                yield item
+
+
+def _item(source: Source, node: ast.stmt, is_inner: bool = False) -> Item:
+    full, names = text_of(source, node), frozenset(top_names(node))
+    return Item(node, names, full, brief(source, node, full), is_inner)
+
+
+def text_of(source: Source, node: ast.stmt) -> str:
+    lines = range(first_line(node), (node.end_lineno or node.lineno) + 1)
+    return "\n".join(source.line(n).rstrip() for n in lines)
+
+
+def brief(source: Source, node: ast.stmt, full: str) -> str:
+    """Give the signature of a function, or a class with the signatures of its methods."""
+    if isinstance(node, Function):
+        return header(source, node) + " ..."
+    if isinstance(node, ast.ClassDef):
+        methods = [header(source, n) + " ..." for n in node.body if isinstance(n, Function)]
+        body = "\n".join(methods) or leading(source.line(node.lineno)) + "    ..."
+        return f"{_frame_line(source, node)}\n{body}"
+    return full if tokens_in(full) <= 2 * SHORT else ""

@@ -283,10 +283,11 @@ def _parameter_names(node: ast.expr) -> list[str]:
 def needed(context: list[ast.stmt], node: ast.stmt) -> tuple[ast.stmt, ...]:
     """List the earlier statements that share a variable with this one, directly or through others.
 
-    Modules, functions and classes are taken along with what mentions them, but tie nothing else
-    to it: two calls of one function do not depend on each other.
+    Functions and classes are taken along with what mentions them, but tie nothing else to it: two
+    calls of one function do not depend on each other.
     """
-    tools = {name for earlier in context if _only_binds(earlier) for name in bound_names(earlier)}
+    defined = [earlier for earlier in context if isinstance(earlier, Function | ast.ClassDef)]
+    tools = {earlier.name for earlier in defined}
     variables = {name for earlier in context for name in bound_names(earlier)} - tools
     names = mentioned(node)
     chosen: list[ast.stmt] = []

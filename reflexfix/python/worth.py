@@ -63,6 +63,9 @@ def _asserts_about(node: ast.AST, context: Context, tainted: set[str]) -> bool:
     whole = isinstance(node, Function | ast.ClassDef | ast.Expr | ast.Raise)
     if whole or _is_about_raising(node):
         return is_about(node, context, tainted)
+    is_checked = isinstance(node, ast.If) and is_about(node.test, context, tainted)
+    if is_checked and any(isinstance(child, ast.Raise) for child in ast.walk(node)):
+        return True
     spread(node, context, tainted)
     inner = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt))
     return any(_asserts_about(child, context, tainted) for child in inner)

@@ -138,14 +138,19 @@ fn answer(
 """
 
 
-def door(data: bytes, root: Node, found: Found) -> Edit:
-    """Say where the user's file is told of the module beside it: at the end of the target's."""
+def door(data: bytes, found: Found, edition: str) -> list[Edit]:
+    """Say where the user's file is told of the module beside it: at the end of the target's.
+
+    In the edition of 2015 a path that begins with `::` is looked up in the crate itself.
+    """
     line = f'#[path = "{FOLDER}/{MODULE}"] mod __reflexfix;'
+    known = "\nextern crate reflexfix_wire;\n" if edition == "2015" else ""
+    end = Edit(len(data), len(data), known)
     if found.modules:
         body = found.modules[-1].child_by_field_name("body")
         assert body is not None
-        return Edit(body.end_byte - 1, body.end_byte - 1, f"\n{line}\n")
-    return Edit(len(data), len(data), f"\n{line}\n")
+        return [Edit(body.end_byte - 1, body.end_byte - 1, f"\n{line}\n"), end]
+    return [Edit(len(data), len(data), f"\n{line}\n{known}")]
 
 
 # ---------------------------------------------------------------- without a wire

@@ -197,7 +197,7 @@ class RustTask:
         root = syntax.parse(data)
         same = [f for f in target.functions(root) if f.name == self.name]
         found = same[0] if same else self.found
-        return splice.applied(data, [stub.door(data, root, found)])
+        return splice.applied(data, stub.door(data, found, self.crate.edition))
 
     def _stub_file(self) -> bytes:
         body = self.found.body
@@ -205,8 +205,8 @@ class RustTask:
             edits = stub.stub_edits(self.found, self.parameters)
         else:
             edits = [Edit(body.start_byte, body.end_byte, stub.hollow_body(self.found))]
-        door = stub.door(self.source, self.root, self.found)
-        return splice.applied(self.source, [*edits, door])
+        door = stub.door(self.source, self.found, self.crate.edition)
+        return splice.applied(self.source, [*edits, *door])
 
 
 def open_task(path: Path, function: str | None, body_only: bool) -> RustTask:
