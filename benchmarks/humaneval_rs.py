@@ -34,6 +34,8 @@ from reflexfix.rust import splice, syntax, target
 from reflexfix.rust.task import RustTask, open_task
 
 CRATES = ("rand", "regex", "md5")
+DISAGREE = {"HumanEval_92_any_int": "HumanEval-X takes 3.0 for an integer, MultiPL-E does not"}
+"""Rows of the second source whose tests the first one's solution cannot pass."""
 CONSTANTS = ("Default::default()", '""', "&[]", "'x'", "Ok(Default::default())", "None")
 
 
@@ -193,6 +195,9 @@ def main() -> None:
 def report(found: list[Judged]) -> None:
     crates = [one for one in found if one.right and any(needs(one.right, c) for c in CRATES)]
     wrong = [one for one in found if one.right and one not in crates]
+    for one in [one for one in wrong if one.row.name in DISAGREE]:
+        print(f"sources disagree: {one.row.name}: {DISAGREE[one.row.name]}")
+        wrong.remove(one)
     right = [one for one in found if not one.right]
     split = [one for one in right if one.modes == {"split"}]
     print(

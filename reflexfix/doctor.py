@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reflexfix import assemble
+from reflexfix import assemble, conformance
 from reflexfix.assemble import ModelChoice
 from reflexfix.attempt import Candidate, Case, Limits, Suite
 from reflexfix.containers import image as images
@@ -34,6 +34,15 @@ def check_up(choice: ModelChoice, packages: tuple[str, ...] = ()) -> Iterator[Fi
     yield from _sandbox(packages)
     yield from _model(choice)
     yield from _disk()
+
+
+def promises(packages: tuple[str, ...] = ()) -> Iterator[Finding]:
+    """Try to break the sandbox's promises on this engine, each in a container of its own."""
+    limits = Limits(test_seconds=2.0, total_seconds=4.0, memory_mb=128)
+    with assemble.sandbox(limits, packages, lambda _line: None) as sandbox:
+        for held in conformance.check(sandbox):
+            code = 0 if held.kept else SandboxTrouble.exit_code
+            yield Finding("promise", held.kept, f"{held.claim}: {held.said}", code)
 
 
 def _sandbox(packages: tuple[str, ...]) -> Iterator[Finding]:

@@ -116,6 +116,9 @@ def as_it_stands(
         not_loaded = one.result.status == "error" and one.case.name in (user.paths if user else ())
         if not_loaded and any(sign in one.result.message for sign in _LOADING):
             raise UsageProblem(f"{one.case.name} does not load: {last_line(one.result.message)}")
+        uncompiled = one.result.status == "compile-error" and not verdict.problem
+        if uncompiled and one.case.origin == "user":
+            raise UsageProblem(f"{one.case.name} does not compile: {one.result.message}")
     if user is not None and not any(one.case.origin == "user" for one in verdict.judged):
         raise UsageProblem(f"{', '.join(user.paths)} holds no test that could be run.")
     return verdict

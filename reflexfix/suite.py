@@ -41,7 +41,9 @@ class SuiteRules:
 def trusted_cases(task: Task, rules: SuiteRules) -> list[Case]:
     """Make cases of the docstring's examples; distrusted ones count like own tests."""
     cases = task.examples()
-    return [replace(case, origin="own") for case in cases] if rules.distrust_examples else cases
+    if not rules.distrust_examples:
+        return cases
+    return [replace(c, origin="own") if c.origin == "example" else c for c in cases]
 
 
 def build(

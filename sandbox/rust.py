@@ -115,6 +115,11 @@ def write(files: dict[str, bytes]) -> None:
 
 
 def command(order: dict[str, Any], emit: str) -> list[str]:
+    """Give the compiler's command line.
+
+    Lints are capped, those that are errors by default or by the file's own word too: they would
+    speak of the module beside the user's file, and of what a stub leaves unused.
+    """
     kind = ["--crate-type", "cdylib", "-o", str(LIBRARY)]
     if emit == "metadata":
         kind = ["--crate-type", "lib", "--emit=metadata", "-o", str(FOLDER / "library.rmeta")]

@@ -38,7 +38,10 @@ MAP: dict[str, set[str]] = {
         "suite", "task",
     },
     "display": {"attempt", "feedback", "loop", "memory", "suite"},
-    "doctor": {"assemble", "attempt", "containers", "errors", "local", "model"},
+    "conformance": {"attempt"},
+    "doctor": {
+        "assemble", "attempt", "conformance", "containers", "errors", "local", "model",
+    },
     "cleaning": {"assemble", "containers", "errors", "local", "runlog"},
 }  # fmt: skip
 """Rooms of the package, and what each may import of it; `cli` may import everything."""

@@ -73,7 +73,7 @@ def test_a_file_of_five_thousand_lines_makes_no_larger_prompt(above: int) -> Non
 
 
 def test_what_the_target_names_comes_before_what_stands_beside_it() -> None:
-    shown = scope(NEAR + filler(300) + TARGET, 130)
+    shown = scope(NEAR + filler(300) + TARGET, 170)
     assert "def near(x):" in shown
     assert "pad_299" not in shown
 

@@ -246,6 +246,16 @@ def test_your_own_tests_file_is_a_trusted_evaluator(tmp_path: Path, command: Com
     assert (tmp_path / "m.rs").read_text() == "fn double(x: i32) -> i32 {\n    x * 2\n}\n"
 
 
+def test_a_tests_file_that_does_not_compile_ends_the_run(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "m.rs").write_text("fn double(x: i32) -> i32 {\n    todo!()\n}\n")
+    (tmp_path / "checks.rs").write_text('#[test]\nfn two() {\n    assert_eq!(double("2"), 4);\n}\n')
+    with serving(scripted()) as endpoint:
+        ran = command("solve", "m.rs", "--tests", "checks.rs", "--base-url", endpoint.url)
+        assert endpoint.asked == []
+    assert ran.code == 2
+    assert "checks.rs two does not compile: error[E0308]" in ran.err
+
+
 def test_a_crate_from_elsewhere_ends_the_run_in_one_line(tmp_path: Path, command: Command) -> None:
     (tmp_path / "m.rs").write_text("use rand::Rng;\n\nfn double(x: i32) -> i32 {\n    todo!()\n}\n")
     with serving(scripted()) as endpoint:

@@ -22,9 +22,13 @@ from reflexfix.errors import SandboxTrouble
 
 APP = "reflexfix.app"
 LIFE_SECONDS = 3600
-BEAT_SECONDS = 0.25
+BEAT_SECONDS = 0.2
 MISSED_SECONDS = 1.0
-"""How long the supervisor waits for a heartbeat before it ends its container."""
+"""How long the supervisor waits for a heartbeat before it ends its container.
+
+With six idle loops on two cores the longest gap was 0.4 s, and 0.6 s with a busy thread in this
+process too. A container lost to a longer one is replaced, or its evaluation is run once more.
+"""
 START_SECONDS = 30
 
 
@@ -222,15 +226,16 @@ def broken_walls(container: Container) -> list[str]:
 
 def sweep(engine: Engine) -> int:
     """Remove containers whose owner is no more; never those of another live run."""
-    removed = 0
+    orphans = []
     with trouble("The engine does not list its containers"):
-        listed = engine.client.api.containers(all=True, filters={"label": APP})
-    for found in listed:
-        marks = found.get("Labels") or {}
-        if is_orphan(marks.get("reflexfix.owner", ""), marks.get("reflexfix.deadline", "0")):
-            remove(engine, found["Id"])
-            removed += 1
-    return removed
+        for found in engine.client.api.containers(all=True, filters={"label": APP}):
+            marks = found.get("Labels") or {}
+            if is_orphan(marks.get("reflexfix.owner", ""), marks.get("reflexfix.deadline", "0")):
+                orphans.append(str(found["Id"]))
+    with contextlib.ExitStack() as all_of_them:  # one that stays does not keep the others
+        for orphan in orphans:
+            all_of_them.callback(remove, engine, orphan)
+    return len(orphans)
 
 
 def is_orphan(mark: str, deadline: str) -> bool:

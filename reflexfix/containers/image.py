@@ -83,7 +83,8 @@ def _build_steps(engine: Engine, recipe: Recipe) -> Iterator[str]:
 
 def _build_plain(engine: Engine, recipe: Recipe) -> Iterator[str]:
     yield from ensure_base(engine)
-    yield f"building {recipe.tag} (Python and pytest from Debian's packages)"
+    what = "Python, rustc and lld" if recipe.stage == "rust" else "Python and pytest"
+    yield f"building {recipe.tag} ({what} from Debian's packages)"
     base = engine.client.images.get(BASE)
     digests = base.attrs.get("RepoDigests") or []
     labels = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -58,7 +59,7 @@ class RustSandbox(ContainerSandbox):
 
     def __init__(self, engine: Engine, image: str, limits: Limits, pool: int = 2) -> None:
         self.libraries: OrderedDict[str, Library] = OrderedDict()
-        self.asking = 0
+        self.here = threading.local()
         super().__init__(engine, image, limits, pool)
 
     def run(self, candidate: Candidate, suite: Suite) -> Verdict:
@@ -115,13 +116,13 @@ class RustSandbox(ContainerSandbox):
     def _library(self, candidate: Candidate, cases: list[Case]) -> Library:
         """Give the compiled tests, from memory after the first attempt."""
         key = key_of(candidate, cases)
-        if key in self.libraries:
+        found = self.libraries.get(key) or self._build(candidate, cases, check=False)
+        with self.lock:
+            self.libraries[key] = found
             self.libraries.move_to_end(key)
-        else:
-            self.libraries[key] = self._build(candidate, cases, check=False)
-        while len(self.libraries) > KEPT:
-            self.libraries.popitem(last=False)
-        return self.libraries[key]
+            while len(self.libraries) > KEPT:
+                self.libraries.popitem(last=False)
+        return found
 
     def _build(self, candidate: Candidate, cases: list[Case], check: bool) -> Library:
         order = {
@@ -157,15 +158,19 @@ class RustSandbox(ContainerSandbox):
 
     def _ask_once(self, orders: list[Order], read: Callable[[dict[str, Any]], T]) -> T:
         """Start the next containers after the answer: the compiler needs the processors now."""
-        self.asking += 1
+        before, self.here.asks = self._asks(), True
         try:
             return super()._ask_once(orders, read)
         finally:
-            self.asking -= 1
+            self.here.asks = before
             self._refill()
 
+    def _asks(self) -> bool:
+        """Whether this thread waits for an answer."""
+        return getattr(self.here, "asks", False)
+
     def _refill(self) -> None:
-        if self.asking == 0:
+        if not self._asks():
             super()._refill()
 
     def _reply_seconds(self) -> float:

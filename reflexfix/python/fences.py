@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 MAX_FENCES = 40
@@ -29,20 +30,27 @@ class Block:
     """Whether the end was seen; an answer may have been cut off."""
 
 
-def blocks(answer: str) -> list[Block]:
+@lru_cache(maxsize=4)
+def blocks(answer: str) -> tuple[Block, ...]:
     """List the fenced blocks of an answer, or all of it where there is no fence."""
     found: list[Block] = []
     lines = answer.split("\n")
     number = 0
     while number < len(lines):
-        if single := _ONE_LINE.match(lines[number]):
+        if not _is_fence(lines[number]):
+            pass
+        elif single := _ONE_LINE.match(lines[number]):
             found.append(Block(single["code"] + "\n"))
         elif opening := _FENCE.match(lines[number]):
             end = _closing(lines, number + 1, opening["fence"])
             found.append(_block(opening, lines[number + 1 : end], end < len(lines)))
             number = end
         number += 1
-    return found or [Block(answer)]
+    return tuple(found) or (Block(answer),)
+
+
+def _is_fence(line: str) -> bool:
+    return line.lstrip().startswith(("```", "~~~"))
 
 
 def _closing(lines: list[str], start: int, fence: str) -> int:
@@ -71,7 +79,7 @@ def stretched(answer: str) -> Iterator[str]:
     """
     lines = answer.split("\n")
     ends = list(accumulate((len(line) + 1 for line in lines), initial=0))
-    fences = [n for n, line in enumerate(lines) if line.strip().startswith(("```", "~~~"))]
+    fences = [n for n, line in enumerate(lines) if _is_fence(line)]
     bounds = [-1, *fences[-MAX_FENCES:], len(lines)]
     spent = 0
     for position in reversed(range(len(bounds) - 1)):
@@ -83,6 +91,6 @@ def stretched(answer: str) -> Iterator[str]:
                 yield answer[ends[first] : ends[last]]
 
 
-def latest(found: list[Block]) -> list[Block]:
+def latest(found: Sequence[Block]) -> list[Block]:
     """Give the last blocks first, as many of them as can be tried."""
     return [block for block in reversed(found[-MAX_FENCES:]) if len(block.text) <= MAX_CODE]

@@ -13,7 +13,7 @@ MAX_LINES = 4000
 """Longer texts are read up to here."""
 MAX_TRIED = 1_000_000
 """How many characters are parsed, in all."""
-_A_TRY = 200
+_A_TRY = 500
 """What a try costs beside its characters."""
 _LONGEST = 40
 """How many lines a statement that is no block may have."""
@@ -69,6 +69,8 @@ def _ends(lines: list[str], begin: int) -> Iterator[int]:
         for _ in range(_GOES_ON):
             if end < len(lines):
                 end = _block_end(lines, end)
+                if not any(map(_DEFINITION.match, lines[begin:end])):
+                    return  # decorators of nothing
                 yield end
         return
     block = _block_end(lines, begin)

@@ -19,6 +19,10 @@ SHORT = 60
 """Tokens up to which something is shown in full, though nothing names it."""
 
 
+NOTE = 60
+"""Tokens that are kept for saying what was left out."""
+
+
 def tokens_in(text: str) -> int:
     """Estimate how many tokens a text is."""
     return int(len(text) / CHARACTERS_A_TOKEN) + 1
@@ -45,7 +49,7 @@ def described(source: Source, tree: ast.Module, found: Found, tokens: int) -> st
     items = [_item(source, node) for node in tree.body if node is not found.top]
     items += [_item(source, node, is_inner=True) for node in _neighbours(found)]
     frame = [_frame_line(source, scope) for scope in _frames(found)]
-    budget = tokens - tokens_in("\n".join([*frame, stub])) - 40
+    budget = tokens - tokens_in("\n".join([*frame, stub])) - NOTE
     chosen = _chosen(items, stub, found, budget)
     left_out = [item for item in items if item.node not in chosen]
     outer = [(item.node.lineno, chosen[item.node]) for item in _taken(items, chosen, inner=False)]
@@ -72,7 +76,7 @@ def _note(left_out: list[Item]) -> list[str]:
     if not left_out:
         return []
     names = sorted({name for item in left_out for name in item.names})
-    some = ", ".join(name[:30] for name in names[:8]) + (", ..." if len(names) > 8 else "")
+    some = ", ".join(name[:20] for name in names[:6]) + (", ..." if len(names) > 6 else "")
     return [f"# left out here: {len(left_out)} more definitions ({some})"]
 
 
@@ -141,7 +145,7 @@ def _chosen(items: list[Item], stub: str, found: Found, budget: int) -> dict[ast
 
     def take(item: Item, text: str) -> None:
         nonlocal spent
-        cost = tokens_in(text)
+        cost = tokens_in(_apart(text))
         if item.node not in chosen and text and spent + cost <= budget:
             chosen[item.node] = text
             spent += cost

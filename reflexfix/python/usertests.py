@@ -13,7 +13,7 @@ from reflexfix.python import selftests, syntax
 from reflexfix.python.control import control_case
 from reflexfix.python.layout import reindented
 from reflexfix.python.selftests import Context, Unit
-from reflexfix.python.surroundings import Surroundings, contents, is_file, look_around
+from reflexfix.python.surroundings import Surroundings, contents, is_file, look_around, parsed
 from reflexfix.python.target import Function
 from reflexfix.python.worth import depends_on_target
 from reflexfix.source import MAX_BYTES, read_python
@@ -33,12 +33,17 @@ def take(path: Path, around: Surroundings, context: Context) -> UserTests:
     if tree is None:
         raise UsageProblem(f"The tests file {path} is not Python: {syntax.error_in(text)}.")
     path = path.resolve()
-    base = Path(os.path.commonpath([path.parent, around.root]))
     reached = look_around(path, tree)
-    files = {_below(base, reached.root / name): data for name, data in reached.files.items()}
-    files |= {_below(base, conf): found for conf, found in conftests(path, base)}
+    base = Path(os.path.commonpath([path.parent, around.root, reached.root]))
+    confs = dict(conftests(path, base))
+    every = [reached, *(look_around(conf, found) for conf, found in trees(confs))]
+    files = {
+        _below(base, one.root / name): found for one in every for name, found in one.files.items()
+    }
+    files |= {_below(base, conf): found for conf, found in confs.items()}
     files[_below(base, path)] = data
-    roots = [around.root, reached.root, path.parent, base]
+    roots = [around.root, *(one.root for one in every), path.parent, base]
+    packages = {package for one in every for package in one.packages}
     return UserTests(
         files=files,
         paths=(_below(base, path),),
@@ -46,8 +51,16 @@ def take(path: Path, around: Surroundings, context: Context) -> UserTests:
         roots=tuple(dict.fromkeys(_below(base, root) for root in roots)),
         script=not is_pytest_file(tree),
         control=control_file(tree, context),
-        packages=tuple(p for p in reached.packages if p not in around_names(around)),
+        packages=tuple(sorted(packages - around_names(around))),
     )
+
+
+def trees(confs: dict[Path, bytes]) -> Iterator[tuple[Path, ast.Module]]:
+    """Parse the conftest files; what is no Python is left for pytest to say."""
+    for conf, data in confs.items():
+        tree = parsed(data, str(conf))
+        if tree is not None:
+            yield conf, tree
 
 
 def around_names(around: Surroundings) -> set[str]:

@@ -68,7 +68,7 @@ def mine(engine: Engine) -> set[str]:
 
 
 def idle(*sandboxes: ContainerSandbox) -> set[str]:
-    """List the containers that sandboxes keep ready, once all have started; all, if none is named."""
+    """List what these sandboxes keep ready, once all have started; of all, if none is named."""
     opened = sandboxes or [o for o in gc.get_objects() if type(o) is ContainerSandbox]
     futures = [future for sandbox in opened for future in list(sandbox.idle)]
     return {future.result().id for future in futures if future.exception() is None}

@@ -469,8 +469,8 @@ FORGERIES = [
         "    bases = ['l', ['t', '__main__', 'tester.checks.Mismatch'],\n"
         "             ['t', 'sandbox.checks', 'Mismatch'], ['t', '__main__', 'Job']]\n"
         "    fields = ['t', bases, ['t', '4', '4'], ['d', ['expected', '4']]]\n"
-        "    write(frame({'raised': ['t', fields, ['t', 2], ['d']], 'message': '', 'frames': []}))\n"
-        "    return 4",
+        "    write(frame({'raised': ['t', fields, ['t', 2], ['d']], 'message': '',\n"
+        "                 'frames': []}))\n    return 4",
         "error",
     ),
     Program(

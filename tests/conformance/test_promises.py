@@ -387,12 +387,12 @@ def fill(line: Line) -> None:
 SLOW = candidate("import time\ndef f(x):\n    time.sleep(0.7)\n    return 2 * x")
 
 
-def killer(engine: Engine, sandbox: ContainerSandbox, times: int, act: str) -> threading.Thread:
+def killer(engine: Engine, times: int, act: str) -> threading.Thread:
     """A third party that ends the containers that are at work, one after the other."""
 
     def go() -> None:
         for _ in range(times):
-            holds(lambda: bool(mine(engine) - idle()), 5)
+            holds(lambda: bool(mine(engine) - idle()), 3)
             time.sleep(0.3)
             for one in mine(engine) - idle():
                 with contextlib.suppress(Exception):
@@ -409,7 +409,7 @@ def test_a_container_that_somebody_else_ends_is_replaced_once(
     act: str, engine: Engine, sandbox_image: str
 ) -> None:
     with ContainerSandbox(engine, sandbox_image, Limits(), pool=0) as alone:
-        other = killer(engine, alone, 1, act)
+        other = killer(engine, 1, act)
         other.start()
         verdict = alone.run(SLOW, RIGHT)
         other.join()
@@ -418,7 +418,7 @@ def test_a_container_that_somebody_else_ends_is_replaced_once(
 
 def test_a_container_that_is_ended_again_is_trouble(engine: Engine, sandbox_image: str) -> None:
     with ContainerSandbox(engine, sandbox_image, Limits(), pool=0) as alone:
-        other = killer(engine, alone, 6, "kill")
+        other = killer(engine, 3, "kill")
         other.start()
         with pytest.raises(SandboxTrouble):
             alone.run(SLOW, RIGHT)

@@ -1,0 +1,57 @@
+"""The check-up: one line each, with the remedy, and the exit code that a solve would end with."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Command
+from endpoint import scripted, serving
+
+from reflexfix import conformance
+from reflexfix.attempt import Candidate, Suite, Verdict
+from reflexfix.containers.sandbox import ContainerSandbox
+
+
+@pytest.mark.container
+def test_a_healthy_machine_is_good_on_every_line(command: Command, sandbox_image: str) -> None:
+    with serving(scripted()) as endpoint:
+        ran = command("doctor", "--base-url", endpoint.url)
+    lines = ran.out.decode().splitlines()
+    assert ran.code == 0, lines
+    assert [line.split(":")[0] for line in lines] == [
+        f"ok  {what}" for what in ("engine", "image", "limits", "verdict", "model", "disk")
+    ]
+
+
+def test_a_missing_engine_is_named_with_its_remedy(command: Command) -> None:
+    ran = command("doctor", DOCKER_HOST="unix:///nowhere.sock", REFLEXFIX_CACHE="/tmp")
+    assert ran.code == 4
+    assert "BAD sandbox: " in ran.out.decode() and "hint: " in ran.out.decode()
+
+
+@pytest.mark.container
+def test_a_dead_endpoint_is_named(command: Command) -> None:
+    ran = command("doctor", "--base-url", "http://127.0.0.1:9/v1")
+    assert ran.code == 3
+    assert "BAD model: http://127.0.0.1:9/v1/models" in ran.out.decode()
+
+
+@pytest.mark.container
+def test_every_promise_of_the_short_form_is_kept(sandbox: ContainerSandbox) -> None:
+    quick = [p for p in conformance.PROGRAMS if "memory" not in p.claim and "time" not in p.claim]
+    assert len(quick) >= 12
+    found = [held for held in conformance.check(sandbox) if not held.kept]
+    assert found == []
+
+
+def test_a_sandbox_that_believes_everything_is_found_out() -> None:
+    class Credulous:
+        def run(self, candidate: Candidate, suite: Suite) -> Verdict:
+            from reflexfix.attempt import Judged, Result
+
+            return Verdict(tuple(Judged(c, Result(c.name, "passed")) for c in suite.cases))
+
+        def missing(self, modules: tuple[str, ...]) -> tuple[str, ...]:
+            return ()
+
+    broken = [held.claim for held in conformance.check(Credulous()) if not held.kept]  # type: ignore[arg-type]
+    assert len(broken) == len(conformance.PROGRAMS) - 1
