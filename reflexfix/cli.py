@@ -396,7 +396,8 @@ def doctor(
     packages = (*config.packages(table_of(ctx)), *with_)
     whole = doctors.check_up(model_choice(options), packages)
     for finding in doctors.promises(packages) if conformance else whole:
-        click.echo(f"{'ok ' if finding.good else 'BAD'} {finding.what}: {finding.said}")
+        mark = "ok " if finding.good else "BAD" if finding.exit_code else "low"
+        click.echo(f"{mark} {finding.what}: {finding.said}")
         codes.append(finding.exit_code)
     ctx.exit(next((code for code in codes if code), 0))
 

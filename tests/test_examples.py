@@ -91,7 +91,7 @@ SILENT = {
     "a variable among values": "f(1, n) = 2",
     "a name that is no value": "is f(a) => False",
     "a formula": "f(2) = 1 + 1",
-    "a formula that ends in the value": "f(2) -> 19 - 5 - 6 = 8",
+    "a formula that ends in the value": "f(2) -> 9 - 4 - 2 = 3",
     "a recurrence": "f(3) == f(2) + f(1)",
     "a condition": "f(2) == 1 if odd",
     "a condition behind a comma": "f(2) = 1, if n is even",

@@ -10,7 +10,7 @@ import pytest
 from reflexfix import assemble
 from reflexfix.attempt import Limits, Suite, Verdict
 from reflexfix.containers.engine import Engine
-from reflexfix.containers.rust import RustSandbox
+from reflexfix.containers.rust import RustSandbox, limits_for
 from reflexfix.task import open_task
 
 pytestmark = pytest.mark.container
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.container
 
 @pytest.fixture(scope="module")
 def sandbox(engine: Engine) -> Iterator[RustSandbox]:
-    with assemble.sandbox(Limits(), (), print, 1, "rust") as opened:
-        assert isinstance(opened, RustSandbox)
+    image = assemble.ready_image(engine, (), print, "rust")
+    with RustSandbox(engine, image, limits_for(Limits())) as opened:
         yield opened
 
 

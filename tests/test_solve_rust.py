@@ -15,7 +15,7 @@ from reflexfix import assemble
 from reflexfix.attempt import Limits, Suite, Verdict
 from reflexfix.containers import container as containers
 from reflexfix.containers.engine import Engine
-from reflexfix.containers.rust import RustSandbox
+from reflexfix.containers.rust import RustSandbox, limits_for
 from reflexfix.task import open_task
 
 pytestmark = [pytest.mark.container, pytest.mark.usefixtures("no_orphan_left")]
@@ -95,8 +95,8 @@ def fenced(code: str) -> str:
 @pytest.fixture(scope="module")
 def rust_sandbox(engine: Engine) -> Iterator[RustSandbox]:
     """One sandbox for what these tests judge themselves."""
-    with assemble.sandbox(Limits(), (), print, 1, "rust") as opened:
-        assert isinstance(opened, RustSandbox)
+    image = assemble.ready_image(engine, (), print, "rust")
+    with RustSandbox(engine, image, limits_for(Limits())) as opened:
         yield opened
 
 

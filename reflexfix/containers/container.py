@@ -112,19 +112,29 @@ def host_options(engine: Engine, limits: Limits) -> dict[str, Any]:
         "mem_limit": memory,
         "memswap_limit": memory,  # equal to the memory limit, or swap would come on top
         "nano_cpus": int(limits.cpus * 1e9),
-        "tmpfs": {
-            "/tmp": f"rw,{'exec' if limits.tmp_exec else 'noexec'},nosuid,nodev,"
-            f"size={limits.tmp_mb}m,nr_inodes={limits.tmp_files},mode=1777"
-        },
-        "ulimits": [
-            Ulimit(name="nofile", soft=256, hard=256),
-            Ulimit(name="fsize", soft=limits.file_mb * 2**20, hard=limits.file_mb * 2**20),
-            Ulimit(name="core", soft=0, hard=0),
-        ],
+        "tmpfs": {"/tmp": tmp_options(engine, limits)},
+        "ulimits": ulimits(engine, limits),
         "log_config": LogConfig(type="none"),  # the default driver writes all output to disk
         "auto_remove": True,
         "ipc_mode": "none" if engine.name == "docker" else "private",
     }
+
+
+def ulimits(engine: Engine, limits: Limits) -> list[Ulimit]:
+    """Give the limits of each process; Podman raises what it is not told, if it can."""
+    wanted = {"nofile": 256, "fsize": limits.file_mb * 2**20, "core": 0}
+    if engine.name == "podman":
+        wanted["nproc"] = 4096
+    return [Ulimit(name=name, soft=most, hard=most) for name, most in wanted.items()]
+
+
+def tmp_options(engine: Engine, limits: Limits) -> str:
+    """Give the options of the only writable place; Podman knows none for the number of files."""
+    options = ["rw", "exec" if limits.tmp_exec else "noexec", "nosuid", "nodev"]
+    options += [f"size={limits.tmp_mb}m", "mode=1777"]
+    if engine.name == "docker":
+        options.append(f"nr_inodes={limits.tmp_files}")
+    return ",".join(options)
 
 
 def seccomp(engine: Engine) -> str:
@@ -173,16 +183,24 @@ def attach(engine: Engine, container_id: str) -> Line:
 
 
 def remove(engine: Engine, container_id: str) -> None:
-    """Remove a container that may be gone already."""
-    with contextlib.suppress(NotFound):
+    """Remove a container that may be on its way out by itself, and wait until it is gone.
+
+    An engine that is away keeps nothing alive: the line that a container lives by is gone with it.
+    """
+    said = ""
+    for _ in range(REMOVALS):
         try:
             engine.client.api.remove_container(container_id, force=True, v=True)
+        except NotFound:
+            return
         except APIError as error:
-            # 409: its own removal is under way; a daemon that shuts down says 500 of what is gone
-            if error.status_code != 409 and "No such container" not in explain(error):
-                raise SandboxTrouble(f"A container stayed behind: {explain(error)}") from error
+            said = explain(error)
+            if "no such container" in said.lower():
+                return
         except (requests.RequestException, OSError):
-            return  # the engine is gone, and with it the line that keeps the container
+            return
+        time.sleep(0.05)
+    raise SandboxTrouble(f"A container stayed behind: {said}")
 
 
 def explain(error: Exception) -> str:
@@ -199,6 +217,8 @@ def weaknesses(container: Container, limits: Limits) -> list[str]:
         found.append("no limit on processes")
     if facts.get("tmp_bytes", 0) > limits.tmp_mb * 2**20:
         found.append("/tmp is larger than asked")
+    if not 0 < facts.get("tmp_inodes", 0) <= limits.tmp_files:
+        found.append("no limit on the number of files in /tmp")
     if not facts.get("sees_memory_kills"):
         found.append("running out of memory cannot be told from a crash")
     return found

@@ -25,13 +25,7 @@ def take(path: Path, around: Surroundings, context: Context) -> UserTests:
 
     Raises UsageProblem for a file that is missing, unreadable or not Python.
     """
-    if not is_file(path):
-        raise UsageProblem(f"The tests file {path} does not exist.")
-    data = read_file(path, MAX_BYTES)
-    text = read_python(data, str(path)).text
-    tree = syntax.module(text)
-    if tree is None:
-        raise UsageProblem(f"The tests file {path} is not Python: {syntax.error_in(text)}.")
+    data, tree = read_tests(path)
     path = path.resolve()
     reached = look_around(path, tree)
     base = Path(os.path.commonpath([path.parent, around.root, reached.root]))
@@ -53,6 +47,18 @@ def take(path: Path, around: Surroundings, context: Context) -> UserTests:
         control=control_file(tree, context),
         packages=tuple(sorted(packages - around_names(around))),
     )
+
+
+def read_tests(path: Path) -> tuple[bytes, ast.Module]:
+    """Read a test file. Raises UsageProblem."""
+    if not is_file(path):
+        raise UsageProblem(f"The tests file {path} does not exist.")
+    data = read_file(path, MAX_BYTES)
+    text = read_python(data, str(path)).text
+    tree = syntax.module(text)
+    if tree is None:
+        raise UsageProblem(f"The tests file {path} is not Python: {syntax.error_in(text)}.")
+    return data, tree
 
 
 def trees(confs: dict[Path, bytes]) -> Iterator[tuple[Path, ast.Module]]:

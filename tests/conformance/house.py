@@ -71,7 +71,10 @@ def idle(*sandboxes: ContainerSandbox) -> set[str]:
     """List what these sandboxes keep ready, once all have started; of all, if none is named."""
     opened = sandboxes or [o for o in gc.get_objects() if type(o) is ContainerSandbox]
     futures = [future for sandbox in opened for future in list(sandbox.idle)]
-    return {future.result().id for future in futures if future.exception() is None}
+    ready = [future.result() for future in futures if future.exception() is None]
+    lenders = [one.lender for one in ready if one.lender is not None]
+    lenders += [one for sandbox in opened for one in list(sandbox.lenders.free)]
+    return {one.id for one in [*ready, *lenders]}
 
 
 def strays(engine: Engine) -> set[str]:

@@ -18,7 +18,7 @@ from reflexfix import assemble
 from reflexfix.attempt import Limits, Suite, Verdict
 from reflexfix.containers import container as containers
 from reflexfix.containers.engine import Engine
-from reflexfix.containers.rust import RustSandbox
+from reflexfix.containers.rust import RustSandbox, limits_for
 from reflexfix.rust.task import RustTask, open_task
 
 pytestmark = pytest.mark.container
@@ -37,8 +37,8 @@ LIMITS = Limits(test_seconds=2.0, total_seconds=8.0, compile_seconds=8.0)
 
 @pytest.fixture(scope="module")
 def sandbox(engine: Engine) -> Iterator[RustSandbox]:
-    with assemble.sandbox(LIMITS, (), print, 1, "rust") as opened:
-        assert isinstance(opened, RustSandbox)
+    image = assemble.ready_image(engine, (), print, "rust")
+    with RustSandbox(engine, image, limits_for(LIMITS)) as opened:
         yield opened
 
 
@@ -275,8 +275,8 @@ def test_each_end_of_a_call_has_its_name(what: str, sandbox: RustSandbox, task: 
 def test_using_up_the_memory_is_told_from_a_crash(engine: Engine, task: RustTask) -> None:
     small = replace(LIMITS, memory_mb=400, test_seconds=6.0, total_seconds=20.0)
     file = body("let mut all = vec![]; loop { all.push(vec![1u8; 1 << 24]); }")
-    with assemble.sandbox(small, (), print, 1, "rust") as opened:
-        assert isinstance(opened, RustSandbox)
+    image = assemble.ready_image(engine, (), print, "rust")
+    with RustSandbox(engine, image, limits_for(small)) as opened:
         assert statuses(judged(opened, task, file)) == ["memory", "memory"]
 
 
@@ -342,8 +342,9 @@ def test_a_compile_bomb_ends_at_its_limit_and_leaves_nothing(
 
 
 def test_no_container_is_left(engine: Engine, task: RustTask) -> None:
-    with assemble.sandbox(LIMITS, (), print, 2, "rust") as opened:
-        assert judged(opened, task, body("x * 2")).solved  # type: ignore[arg-type]
+    image = assemble.ready_image(engine, (), print, "rust")
+    with RustSandbox(engine, image, limits_for(LIMITS)) as opened:
+        assert judged(opened, task, body("x * 2")).solved
         pids = {containers.owner(os.getpid())}
         before = mine(engine, pids)
     assert len(mine(engine, pids)) < len(before)

@@ -169,14 +169,20 @@ def f(x):
 @pytest.fixture(scope="module")
 def inspected(engine: Engine, sandbox: ContainerSandbox) -> dict[str, Any]:
     """What the engine says of one of our containers."""
-    (one, *_) = idle(sandbox)
-    found: dict[str, Any] = engine.client.api.inspect_container(one)
+    return inspect(engine, sandbox.idle[0].result().id)
+
+
+def inspect(engine: Engine, container: str) -> dict[str, Any]:
+    found: dict[str, Any] = engine.client.api.inspect_container(container)
     return found
 
 
-def test_every_wall_is_up(inspected: dict[str, Any]) -> None:
+def test_every_wall_is_up(inspected: dict[str, Any], engine: Engine) -> None:
     host = inspected["HostConfig"]
-    assert host["NetworkMode"] == "none" and host["ReadonlyRootfs"] is True
+    kind, _, lender = host["NetworkMode"].partition(":")
+    if kind == "container":
+        kind = inspect(engine, lender)["HostConfig"]["NetworkMode"]
+    assert kind == "none" and host["ReadonlyRootfs"] is True
     assert host["CapDrop"] == ["ALL"] and not host["CapAdd"] and not host["Privileged"]
     assert "no-new-privileges" in host["SecurityOpt"]
     assert any(option.startswith("seccomp=") for option in host["SecurityOpt"])
