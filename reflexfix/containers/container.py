@@ -30,6 +30,8 @@ With six idle loops on two cores the longest gap was 0.4 s, and 0.6 s with a bus
 process too. A container lost to a longer one is replaced, or its evaluation is run once more.
 """
 START_SECONDS = 30
+REMOVALS = 100
+"""How often a container that will not go is asked to, twenty times a second."""
 
 
 @dataclass(eq=False)
