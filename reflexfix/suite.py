@@ -67,7 +67,7 @@ def build(
         Dropped(case.shown, f"one more than {rules.most_own}") for case in kept[rules.most_own :]
     ]
     cases = (*examples, *kept[: rules.most_own])
-    control, value = task.control(cases)
+    control, value = task.control((*cases, *(user.cases if user else ())))
     suite = Suite(cases=cases, user=user, control=control, control_value=value)
     return SuiteReport(suite, len(kept) + len(dropped), (*dropped, *over))
 

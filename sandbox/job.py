@@ -190,11 +190,18 @@ class Job:
     def is_over(self) -> bool:
         return bool(time.monotonic() >= self.ends_at)
 
-    def wait(self, inbox: Inbox, until: float, answered: Callable[[], bool], pid: int) -> bool:
+    def wait(
+        self,
+        inbox: Inbox,
+        until: float,
+        answered: Callable[[], bool],
+        pid: int,
+        has_ended: Callable[[], bool] | None = None,
+    ) -> bool:
         """Watch host, output and one pipe until `answered` holds; False when time is up.
 
-        True as well when the pipe is closed or `pid`, who should write to it, has ended: a
-        process that it left behind may hold the pipe open.
+        True as well when the pipe is closed or who should write to it has ended, `pid` or else
+        what `has_ended` tells of: a process that it left behind may hold the pipe open.
         """
         silent = False
         with selectors.DefaultSelector() as selector:
@@ -214,7 +221,7 @@ class Job:
                 if all(key.fd != inbox.descriptor for key, _ in ready):
                     if silent:
                         return True
-                    silent = self.has_ended(pid)
+                    silent = self.has_ended(pid) or (has_ended is not None and has_ended())
         return True
 
     def fork(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import time
@@ -65,7 +66,7 @@ class Tests:
         if self.side is not None and channel is not None and self.side.is_ready():
             number = str(self.tests.index(test)).encode()
             self.side.fork(number, verdict, channel)
-            return Running(self.side.pid, lambda _: self.side_says())
+            return Running(self.side.pid, lambda _: self.side_says(), self.side.has_spoken)
         pid = job.fork()
         if pid == 0:
             self.forget_all_but(test)
@@ -74,7 +75,7 @@ class Tests:
 
     def side_says(self) -> str:
         """Say how T ended; its parent is ours, and is waited for on the busiest machine."""
-        words = self.side.last_words(SIDE_SECONDS) if self.side is not None else ""
+        words = self.side.last_words() if self.side is not None else ""
         return words or "ended unseen"
 
     def forget_all_but(self, test: dict[str, Any]) -> None:
@@ -129,6 +130,9 @@ def once_more(
 class Parent:
     """A process that outlives a single test, and forks one process for each."""
 
+    patience = 0.2
+    """How long it may take to say how a fork of it ended, in seconds."""
+
     def __init__(self, job: Job) -> None:
         self.job = job
         self.control, theirs = socket.socketpair()
@@ -154,24 +158,32 @@ class Parent:
 
     def is_ready(self) -> bool:
         """Whether it is there and has done with the test before; that one may have stopped it."""
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGCONT)
         self.last_words()
         return not (self.inbox.closed or self.job.has_ended(self.pid))
 
+    def has_spoken(self) -> bool:
+        """Whether it has said something that nobody has read yet."""
+        return bool(select.select([self.control], [], [], 0)[0])
+
     def fork(self, data: bytes, *channels: socket.socket) -> None:
         """Let a fork of it serve one test."""
+        while self.has_spoken() and not self.inbox.closed:  # what came too late for last time
+            self.inbox.fill()
+            self._heard()
+        self.frames.clear()
         with contextlib.suppress(OSError):
             socket.send_fds(self.control, [data], [channel.fileno() for channel in channels])
             self.serving = True
 
-    def last_words(self, seconds: float = 0.2) -> str:
+    def last_words(self) -> str:
         """Say how the fork that served the last test ended, as far as it tells; then it is free."""
         if not self.serving:
             return ""
         self.serving = False
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGCONT)
         with contextlib.suppress(TooMuchOutput):
-            self.job.wait(self.inbox, time.monotonic() + seconds, self._heard, self.pid)
+            self.job.wait(self.inbox, time.monotonic() + self.patience, self._heard, self.pid)
         ended = [results.text(f["ended"], 80) for f in self.frames if "ended" in f]
         self.frames.clear()
         return ended[-1] if ended else ""
@@ -179,6 +191,8 @@ class Parent:
 
 class TestSide(Parent):
     """The process that has loaded the user's file with the stub, and forks T for each test."""
+
+    patience = SIDE_SECONDS
 
     def __init__(self, job: Job, tests: Tests) -> None:
         self.tests = tests
@@ -196,6 +210,8 @@ class Running:
 
     pid: int
     how_ended: Callable[[float], str]
+    has_ended: Callable[[], bool] | None = None
+    """Whether T has ended, where it is not a child of S."""
 
 
 class Candidate(Parent):
@@ -298,7 +314,7 @@ def watched(job: Job, inbox: Inbox, running: Running) -> dict[str, Any]:
         return bool(found)
 
     try:
-        in_time = job.wait(inbox, job.until(), answered, running.pid)
+        in_time = job.wait(inbox, job.until(), answered, running.pid, running.has_ended)
     except TooMuchOutput:
         limit = job.limits["output_bytes"]
         return {"status": "output", "message": f"printed more than the limit of {limit} bytes"}

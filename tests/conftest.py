@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,13 +29,43 @@ SHARED = ROOT.parent / "shared"
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
-    """The engine that a user's command would use; the tests that need one are skipped without."""
-    try:
-        found = engines.connect(os.environ.get("REFLEXFIX_TEST_ENGINE_URL", ""))
-    except SandboxTrouble as error:
-        pytest.skip(str(error))
-    yield found
-    found.client.close()
+    """The engine that a user's command would use; the tests that need one are skipped without.
+
+    REFLEXFIX_TEST_ENGINE=podman runs them against a Podman service of their own.
+    """
+    with (
+        podman_service() if os.environ.get("REFLEXFIX_TEST_ENGINE") == "podman" else usual() as url
+    ):
+        try:
+            found = engines.connect(url)
+        except SandboxTrouble as error:
+            pytest.skip(str(error))
+        yield found
+        found.close()
+
+
+@contextmanager
+def usual() -> Iterator[str]:
+    yield ""
+
+
+@contextmanager
+def podman_service() -> Iterator[str]:
+    """Serve Podman's Docker-compatible protocol on a socket of our own."""
+    if shutil.which("podman") is None:
+        pytest.skip("podman is not installed")
+    with tempfile.TemporaryDirectory(prefix="rx-podman-") as folder:
+        url = f"unix://{folder}/podman.sock"
+        command = ["podman", "system", "service", "--time=0", url]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 20
+            while not Path(folder, "podman.sock").exists() and time.monotonic() < deadline:
+                time.sleep(0.1)
+            yield url
+        finally:
+            process.terminate()
+            process.wait()
 
 
 @pytest.fixture(scope="session")

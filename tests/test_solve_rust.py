@@ -243,6 +243,7 @@ def test_your_own_tests_file_is_a_trusted_evaluator(tmp_path: Path, command: Com
                       "--base-url", endpoint.url)  # fmt: skip
     assert ran.code == 0, ran.err
     assert "verified" in ran.err.splitlines()[-1]
+    assert "control: none" not in ran.err
     assert (tmp_path / "m.rs").read_text() == "fn double(x: i32) -> i32 {\n    x * 2\n}\n"
 
 

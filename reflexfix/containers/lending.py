@@ -9,6 +9,7 @@ every socket but a connected pair), and a pair dies with its processes.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -32,22 +33,29 @@ class Lenders:
         self.most = most
         self.free: list[Container] = []
         self.made = 0
+        """Lenders that are free or being made; those that are lent come back by themselves."""
         self.closed = False
         self.lock = threading.Lock()
 
     def borrow(self) -> Container | None:
         """Give a free lender that still lives, or None; then one more is made for later."""
+        while (lender := self._free_one()) is not None:
+            if lender.line.alive():
+                return lender
+            self.end(lender)
         with self.lock:
-            while self.free:
-                lender = self.free.pop()
-                if lender.line.alive():
-                    return lender
-                self.made -= 1
             if self.closed or self.made >= self.most:
                 return None
             self.made += 1
         self.background(self._make)
         return None
+
+    def _free_one(self) -> Container | None:
+        with self.lock:
+            if not self.free:
+                return None
+            self.made -= 1
+            return self.free.pop()
 
     def give_back(self, lender: Container | None) -> None:
         """Take a lender back whose borrower has ended."""
@@ -55,16 +63,18 @@ class Lenders:
             return
         with self.lock:
             if not self.closed:
+                self.made += 1
                 self.free.append(lender)
                 return
         self.end(lender)
 
     def _make(self) -> None:
-        try:
-            self.give_back(self.start())
-        except SandboxTrouble:  # without a lender containers start all the same, only slower
-            with self.lock:
-                self.made -= 1
+        lender = None
+        with contextlib.suppress(SandboxTrouble):  # without one, containers start only slower
+            lender = self.start()
+        with self.lock:
+            self.made -= 1
+        self.give_back(lender)
 
     def close(self) -> None:
         with self.lock:

@@ -80,9 +80,10 @@ def idle(*sandboxes: ContainerSandbox) -> set[str]:
 def strays(engine: Engine) -> set[str]:
     """List the containers of which a process lives and that the engine does not know."""
     found = set()
+    names = "libpod-" if engine.name == "podman" else "docker[/-]"
     for path in Path("/proc").glob("[0-9]*/cgroup"):
         try:
-            found |= set(re.findall("docker[/-]([0-9a-f]{64})", path.read_text()))
+            found |= set(re.findall(f"{names}([0-9a-f]{{64}})", path.read_text()))
         except OSError:
             continue
     return found - {one["Id"] for one in engine.client.api.containers(all=True)} if found else set()

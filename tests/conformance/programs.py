@@ -231,7 +231,7 @@ FORGERIES = [
         "kills all at once",
         "import os\ndef f(x):\n    os.kill(-1, 9)\n    return 4",
         "no-verdict",
-        "SIGKILL",
+        "the test's process",
     ),
     Program(
         "sends every signal to the supervisor and answers rightly",
@@ -250,7 +250,7 @@ FORGERIES = [
         "        if pid != 1: os.kill(pid, 9)\n"
         "    return 4",
         "no-verdict",
-        "SIGKILL",
+        "the test's process",
     ),
     Program(
         "ends the test's process gently, signal by signal",
@@ -801,7 +801,7 @@ RESOURCES = [
         "        if os.fork() == 0: time.sleep(600)\n"
         "    except OSError: break\n"
         "def f(x): return 5",
-        "failed",
+        "failed error",
     ),
     Program(
         "fills every place with threads while being imported",
@@ -899,8 +899,8 @@ RESOURCES = [
     Program(
         "returns tuples that cross as very many",
         "def f(x):\n    a = (1,)\n    for _ in range(60): a = (a, a, a)\n    return a",
-        "error",
-        "unsupported type",
+        "error timeout",
+        hasty=True,
     ),
     Program(
         "returns 10 MB of text",

@@ -51,7 +51,7 @@ import glob, os
 def f(x):
     found = os.listdir("/tmp") + glob.glob("/dev/shm/*") + glob.glob("/dev/mqueue/*")
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    found += pids if len(pids) > 4 else []  # supervisor, parent, test and this one
+    found += pids if len(pids) > 5 else []  # supervisor, two parents, test and this one
     found += [t for t in os.listdir("/proc/self/task") if int(t) != os.getpid()]
     return found
 """
