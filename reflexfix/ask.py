@@ -87,7 +87,6 @@ class Ask:
             )
         )
 
-
     def _longest(self, question: Question) -> int:
         """Say how long an answer to this question may be, in tokens."""
         if question == "reflect":

@@ -58,10 +58,11 @@ holds as many tests as `names` says, T has said so, and T has ended with status 
 How the split is kept: S makes itself non-dumpable before anything else, so no other process
 of the container can open its descriptors or memory; nor those of any other process that it
 forks. The candidate is imported in a process C that is forked before S has read the tests and
-the nonce; each test gets a fork of C and a fresh fork T of S, which keeps no other test. T
-loads the user's file with the target's body replaced by a call over a socket pair, runs the
-test, and says the verdict on a pipe that C does not have. T imports nothing from where C can
-write. After each test every process but S and C is killed and /tmp is emptied.
+the nonce. The user's file, with the target's body replaced by a call over a socket pair, is
+loaded in a second process that is forked after that. Each test gets a fork of C and a fork T of
+the second one, which keeps no other test, runs its own, and says the verdict on a pipe that C
+does not have. T imports nothing from where C can write. After each test every process but S and
+these two is killed, and what can be written to (/tmp, /dev/mqueue) is emptied.
 
 Nothing that C or T says can end S: frames are bounded, and what is odd in them makes that one
 test `no-verdict`. What is not held: a candidate may lower its own score for the kernel's choice
