@@ -54,12 +54,24 @@ have_engine() {
     start_engine
 }
 
+# Whether a program of this name is running; one that has ended and was not waited for is not.
+runs() {
+    local exe
+    for exe in /proc/[0-9]*/exe; do
+        case $(readlink "$exe" 2>/dev/null) in */"$1") return 0 ;; esac
+    done
+    return 1
+}
+
 start_engine() {
     if [ -d /run/systemd/system ]; then
         step "systemctl start docker"
         systemctl start docker || true
     else
         step "starting dockerd"
+        # what a killed engine left would make the new one wait for a process that is no more
+        runs dockerd || rm -f /var/run/docker.pid
+        runs containerd || rm -f /var/run/docker/containerd/containerd.pid
         setsid dockerd >/var/log/dockerd.log 2>&1 </dev/null &
     fi
     for _ in $(seq 60); do

@@ -25,6 +25,9 @@ from reflexfix.errors import SandboxTrouble
 
 pytestmark = [
     pytest.mark.container,
+    # docker-py leaves the socket open with which it could not connect
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.skipif(
         os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs root and dockerd"
     ),

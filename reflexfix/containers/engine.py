@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,6 +18,8 @@ from docker.errors import DockerException
 
 from reflexfix.errors import SandboxTrouble
 
+OLDEST_API = "1.41"
+"""What Docker 20.10 and Podman 4 speak; which version is spoken in the end, the engine says."""
 ANSWER_SECONDS = 60
 """How long one request to the engine may take before it counts as not answering."""
 
@@ -73,12 +76,16 @@ def _reason(error: Exception) -> str:
 
 
 def _connect(url: str, seconds: int) -> Engine:
-    path = Path(url.removeprefix("unix://"))
-    if url.startswith("unix://") and not path.exists():
-        raise OSError("No such file")
-    client = docker.DockerClient(base_url=url, version="auto", timeout=seconds)
-    version = client.version()
-    info = client.info()
+    if url.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as knock:  # the client would leave one open that fails
+            knock.connect(url.removeprefix("unix://"))
+    with contextlib.closing(docker.APIClient(url, version=OLDEST_API, timeout=seconds)) as asked:
+        version = asked.version(api_version=False)
+    with contextlib.ExitStack() as undo:
+        client = docker.DockerClient(url, version=str(version["ApiVersion"]), timeout=seconds)
+        undo.callback(client.close)
+        info = client.info()
+        undo.pop_all()
     names = " ".join(str(c.get("Name", "")) for c in version.get("Components") or [])
     options = " ".join(info.get("SecurityOptions") or [])
     return Engine(
