@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -32,6 +33,15 @@ pytestmark = [
         os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs root and dockerd"
     ),
 ]
+
+
+@pytest.fixture(autouse=True)
+def leave_no_garbage() -> Iterator[None]:
+    """Collect what docker-py left open here, not in some later test."""
+    yield
+    gc.collect()
+
+
 STUB = b"def f(x):\n    ...\n"
 SUITE = Suite((Case("a", "assert f(1) == 2", "", "own"), Case("b", "assert f(2) == 3", "", "own")))
 

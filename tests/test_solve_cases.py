@@ -425,6 +425,8 @@ def test_a_signal_in_any_phase_leaves_no_container_and_the_file_as_it_was(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            # a shell's background job ignores SIGINT, and so would all that it starts
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         time.sleep(delay)
         os.kill(process.pid, number)
