@@ -1004,7 +1004,8 @@ ESCAPES = [
         "import os\n"
         "def f(x):\n"
         "    got = []\n"
-        "    for path in ('/root', '/home', '/root/.ssh', '/host', '/mnt', '/media', '/srv'):\n"
+        "    own = os.path.expanduser('~root')\n"
+        "    for path in (own, own + '/.ssh', '/home', '/host', '/mnt', '/media', '/srv'):\n"
         "        try: got += os.listdir(path)\n"
         "        except OSError: pass\n"
         "    return got",
