@@ -15,7 +15,7 @@ from reflexfix.containers import rust
 from reflexfix.containers.engine import Engine
 from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import UsageProblem
-from reflexfix.model import Budget, Model, OpenAIModel, only_model
+from reflexfix.model import Budget, OpenAIModel, only_model
 
 Say = Callable[[str], None]
 
@@ -122,15 +122,6 @@ def _by_role(choice: ModelChoice, actor: OpenAIModel, where: str) -> Models:
         return OpenAIModel(choice.base_url, choice.key, name, actor.budget)
 
     return Models(actor, other(choice.test_model), other(choice.reflect_model), where)
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The three models as the loop sees them."""
-
-    actor: Model
-    tester: Model
-    reflector: Model
 
 
 # ---------------------------------------------------------------- the sandbox

@@ -146,7 +146,7 @@ def cli(debug: bool) -> None:
 @option("--hint", default="", metavar="TEXT", help="A lesson of your own.")
 @option("--continue", "continued", metavar="RUN", help="Go on from an earlier run of this task.")
 @option("--with", "with_", multiple=True, metavar="PACKAGE", help="Package that the file imports.")
-@option("--body-only", is_flag=True, help="Add no imports and no helpers.")
+@option("--body-only", is_flag=True, help="Add no helpers; imports go inside.")
 @option("--distrust-examples", is_flag=True, help="Count docstring examples like own tests.")
 @option("--no-tests", is_flag=True, help="Ablation: no tests, only reflection.")
 @option("--no-reflection", is_flag=True, help="Ablation: no lessons, only failures.")

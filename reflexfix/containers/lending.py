@@ -1,4 +1,4 @@
-"""Idle containers that lend their empty network namespace, so that others start in half the time.
+"""Idle containers that lend their empty network namespace, so that others start sooner.
 
 Making a network namespace is most of what an engine does to start a container. A lender is a
 container like any other that never gets a job; each live container has a lender of its own, and
