@@ -75,6 +75,14 @@ def _reason(error: Exception) -> str:
     return text.splitlines()[0][:120] if text else type(error).__name__
 
 
+class Api(docker.APIClient):
+    """A client every one of whose requests ends in time; its `attach_socket` sets no limit."""
+
+    def request(self, *args: Any, **options: Any) -> Any:
+        options.setdefault("timeout", self.timeout)
+        return super().request(*args, **options)
+
+
 def _connect(url: str, seconds: int) -> Engine:
     if url.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as knock:  # the client would leave one open that fails
@@ -83,6 +91,8 @@ def _connect(url: str, seconds: int) -> Engine:
         version = asked.version(api_version=False)
     with contextlib.ExitStack() as undo:
         client = docker.DockerClient(url, version=str(version["ApiVersion"]), timeout=seconds)
+        client.api.close()
+        client.api = Api(url, version=str(version["ApiVersion"]), timeout=seconds)
         undo.callback(client.close)
         info = client.info()
         undo.pop_all()

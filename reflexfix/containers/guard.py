@@ -10,6 +10,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 
 from reflexfix.containers import container as containers
@@ -38,8 +39,14 @@ class Guard:
             start_new_session=True,  # what is typed at the terminal is not meant for it
         )
 
-    def release(self) -> None:
-        """Let it go: nothing is left. Safe to call more than once."""
+    def release(self, *, nothing_left: bool = True) -> None:
+        """Let it go; where something may be left, it looks after that once. Safe to call again."""
+        if not nothing_left:
+            with contextlib.suppress(OSError):
+                assert self.process.stdin is not None
+                self.process.stdin.close()
+            threading.Thread(target=self.process.wait, daemon=True).start()
+            return
         with contextlib.suppress(OSError, ValueError):
             self.process.communicate(b"x")
 

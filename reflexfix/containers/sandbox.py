@@ -85,6 +85,8 @@ class ContainerSandbox:
         self.idle: deque[Future[Container]] = deque()
         self.leaving: list[Future[None]] = []
         self.closed = False
+        self.sure = True
+        """Whether the engine answered all that was asked of it; else it may keep what we lost."""
         self.guard = Guard(engine.url)
         most = pool + 2 if pool else 0
         self.lenders = Lenders(self._start_lender, self._end, self.workers.submit, most)
@@ -109,7 +111,7 @@ class ContainerSandbox:
             leaving.exception()
         self.workers.shutdown(wait=True)
         self.heart.stop()
-        self.guard.release()
+        self.guard.release(nothing_left=self.sure)
 
     # ------------------------------------------------------------ containers
 
@@ -119,14 +121,21 @@ class ContainerSandbox:
                 self.idle.append(self.workers.submit(self._start))
 
     def _start_lender(self) -> Container:
-        lender = containers.start(self.engine, self.image, self.limits)
+        lender = self._start_one(None)
         self.heart.add(lender)
         return lender
+
+    def _start_one(self, lender: Container | None) -> Container:
+        try:
+            return containers.start(self.engine, self.image, self.limits, lender)
+        except SandboxTrouble:
+            self.sure = False
+            raise
 
     def _start(self) -> Container:
         lender = self.lenders.borrow()
         try:
-            started = containers.start(self.engine, self.image, self.limits, lender)
+            started = self._start_one(lender)
         except SandboxTrouble:
             self.lenders.give_back(lender)
             raise

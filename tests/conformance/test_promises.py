@@ -527,6 +527,43 @@ def test_an_engine_that_falls_silent_is_trouble_in_time_and_leaves_nothing(
         silent.close()
         assert time.monotonic() - started < 60
         found.client.close()
+    forget_what_never_ran(engine)
+    nothing_is_left(engine)
+
+
+def forget_what_never_ran(engine: Engine) -> None:
+    """Remove what an engine made and could not say so: nothing of it ever ran.
+
+    A command's guard and the next command's sweep do the same, once this process has ended.
+    """
+    for one in engine.client.api.containers(all=True, filters={"label": containers.APP}):
+        if one["Id"] not in idle() and one["State"] == "created":
+            containers.remove(engine, one["Id"])
+
+
+@pytest.mark.parametrize("when", ["create", "attach", "start"])
+def test_each_request_that_an_engine_leaves_unanswered_ends_in_time(
+    when: str, engine: Engine, sandbox_image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not engine.url.startswith("unix://"):
+        pytest.skip("the engine is not on a unix socket")
+    names = {"create": "create_container", "attach": "attach_socket", "start": "start"}
+    with listening() as (server, url), contextlib.ExitStack() as resources:
+        way = resources.enter_context(stalling(server, engine.url.removeprefix("unix://")))
+        found = engines.connect(url, seconds=1)
+        resources.callback(found.client.close)
+        real = getattr(found.client.api, names[when])
+
+        def silent(*args: Any, **options: Any) -> Any:
+            way.stalled.set()
+            return real(*args, **options)
+
+        monkeypatch.setattr(found.client.api, names[when], silent)
+        started = time.monotonic()
+        with pytest.raises(SandboxTrouble):
+            containers.start(found, sandbox_image, HASTY)
+        assert time.monotonic() - started < 10
+    forget_what_never_ran(engine)
     nothing_is_left(engine)
 
 
