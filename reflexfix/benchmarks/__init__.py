@@ -1,0 +1,1 @@
+"""Benchmarks in their published forms, read row by row into problems."""
