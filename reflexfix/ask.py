@@ -31,6 +31,8 @@ class Ask:
     answer_tokens: int = 1024
     context_tokens: int = 2000
     test_count: int = 6
+    shown: str = ""
+    """Tests that came with the task, as text; the model sees them beside the target."""
 
     def implement(self, memory: Memory, warmer: float | None = None) -> Answer:
         """Ask for the first body."""
@@ -75,7 +77,10 @@ class Ask:
     def _ask(self, question: Question, model: Model, warmer: float | None, **fields: str) -> Answer:
         temperature = self.temperature if warmer is None else max(warmer, self.temperature)
         language = self.task.language
-        known = {"scope": self.task.scope(self.context_tokens), "name": self.task.name}
+        scope = self.task.scope(self.context_tokens)
+        if self.shown:
+            scope += f"\n\n{_COMMENT[language]} These tests have to pass:\n{self.shown}"
+        known = {"scope": scope, "name": self.task.name}
         return model.complete(
             Request(
                 question=question,
@@ -96,6 +101,7 @@ class Ask:
         return self.answer_tokens
 
 
+_COMMENT = {"python": "#", "rust": "//"}
 _AGAIN = "Plain assert statements only, one a line, each calling the function.\n"
 _UNTESTED = "(no test was run; judge by the task alone, and answer `done` if the code is right)"
 

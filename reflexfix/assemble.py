@@ -15,7 +15,7 @@ from reflexfix.containers import rust
 from reflexfix.containers.engine import Engine
 from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import UsageProblem
-from reflexfix.model import Budget, OpenAIModel, only_model
+from reflexfix.model import Budget, Model, OpenAIModel, only_model
 
 Say = Callable[[str], None]
 
@@ -40,15 +40,24 @@ class ModelChoice:
 class Models:
     """The models of a run, by role; often one and the same."""
 
-    actor: OpenAIModel
-    tester: OpenAIModel
-    reflector: OpenAIModel
+    actor: Model
+    tester: Model
+    reflector: Model
     where: str
     """What the first line of a run says."""
 
     def received(self) -> int:
         """Count the pieces of answers that have arrived: shows that one is moving."""
-        return sum(model.received for model in {self.actor, self.tester, self.reflector})
+        every = {self.actor, self.tester, self.reflector}
+        return sum(getattr(model, "received", 0) for model in every)
+
+    def each(self, change: Callable[[Model], Model]) -> Models:
+        """Put something around each model; one that has several roles stays one."""
+        changed = {id(m): change(m) for m in {self.actor, self.tester, self.reflector}}
+        actor, tester, reflector = (
+            changed[id(model)] for model in (self.actor, self.tester, self.reflector)
+        )
+        return Models(actor, tester, reflector, self.where)
 
 
 @contextlib.contextmanager

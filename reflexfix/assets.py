@@ -14,6 +14,12 @@ def prompt(language: str, question: str) -> str:
     return (ROOT / "prompts" / language / f"{question}.md").read_text("utf-8")
 
 
+def all_prompts() -> bytes:
+    """Give all prompt files, one after the other: what a hash of them is made of."""
+    files = sorted((ROOT / "prompts").glob("*/*.md"))
+    return b"".join(f"{p.parent.name}/{p.name}\0".encode() + p.read_bytes() for p in files)
+
+
 def sandbox_files() -> dict[str, bytes]:
     """Give what goes into the image, by path below ROOT."""
     folder = ROOT / "sandbox"

@@ -6,21 +6,17 @@ NeurIPS 2023 (arXiv:2303.11366v4), with the best attempt as the answer instead o
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from reflexfix import suite as suites
 from reflexfix.ask import Ask
 from reflexfix.attempt import Attempt, Label, Sandbox, Suite, UserTests, Verdict
+from reflexfix.background import in_background
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer
 from reflexfix.suite import SuiteReport, SuiteRules
-
-T = TypeVar("T")
 
 WARMER = 0.8
 """The temperature of a try after the same failing answer came twice."""
@@ -241,17 +237,3 @@ def label(run: Run) -> Label:
     if run.best is None or not run.rules.test or run.suite.empty:
         return "unproven"
     return run.best.verdict.label()
-
-
-def in_background(work: Callable[[], T]) -> Future[T]:
-    """Do something beside the main thread, without keeping the command from ending."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # handed on to whoever asks for the result
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future

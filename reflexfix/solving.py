@@ -6,19 +6,18 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from reflexfix import runlog
 from reflexfix.ask import Ask
 from reflexfix.assemble import Models, Say
-from reflexfix.attempt import SOLVED, Attempt, Label, Limits, Suite, UserTests, Verdict
+from reflexfix.attempt import SOLVED, Attempt, Label, Limits, Sandbox, Suite, UserTests, Verdict
 from reflexfix.containers import image as images
 from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import BudgetSpent, ReflexfixError, UsageProblem
 from reflexfix.loop import Event, Rules, Run, Stopped, label
 from reflexfix.memory import Lesson, Memory
-from reflexfix.model import Budget, LoggedModel
-from reflexfix.runlog import RunLog
+from reflexfix.model import Answer, Budget, LoggedModel, Request
 from reflexfix.suite import SuiteReport, trusted_cases
 from reflexfix.task import Task
 
@@ -35,6 +34,16 @@ class Settings:
     answer_tokens: int = 1024
     context_tokens: int = 2000
     hint: str = ""
+
+
+class Log(Protocol):
+    """Whatever keeps the story of a run, as `runlog.RunLog` does."""
+
+    def answer(self, request: Request, answer: Answer) -> None: ...
+    def suite(self, report: SuiteReport) -> None: ...
+    def attempt(self, attempt: Attempt) -> None: ...
+    def lesson(self, lesson: Lesson) -> None: ...
+    def write(self, kind: str, **record: Any) -> None: ...
 
 
 @dataclass
@@ -187,8 +196,8 @@ def prepare(
     task: Task,
     settings: Settings,
     models: Models,
-    sandbox: ContainerSandbox,
-    log: RunLog,
+    sandbox: Sandbox,
+    log: Log,
     user: UserTests | None,
     continued: Path | None,
 ) -> Run:
@@ -213,7 +222,7 @@ def prepare(
     return Run(ask, sandbox, memory, settings.rules, user, start)
 
 
-def solve(run: Run, log: RunLog, budget: Budget, outcome: Outcome) -> Iterator[Event]:
+def solve(run: Run, log: Log, budget: Budget, outcome: Outcome) -> Iterator[Event]:
     """Run the loop, yielding its events and filling in the outcome.
 
     A spent budget ends the run with the best so far; other trouble is logged and raised.
@@ -245,7 +254,7 @@ def solve(run: Run, log: RunLog, budget: Budget, outcome: Outcome) -> Iterator[E
     )
 
 
-def keep(event: Event, log: RunLog, outcome: Outcome) -> None:
+def keep(event: Event, log: Log, outcome: Outcome) -> None:
     """Write an event to the artefact and take it into the outcome."""
     if isinstance(event, SuiteReport):
         log.suite(event)

@@ -36,11 +36,16 @@ class SuiteRules:
     own: bool = True
     most_own: int = 6
     distrust_examples: bool = False
+    shown: str = ""
+    """Tests that came with the task, as text: trusted like the docstring's examples."""
 
 
 def trusted_cases(task: Task, rules: SuiteRules) -> list[Case]:
     """Make cases of the docstring's examples; distrusted ones count like own tests."""
     cases = task.examples()
+    if rules.shown:
+        shown, _ = task.own_tests(rules.shown, cases)
+        cases += [replace(c, name=f"shown {n}", origin="example") for n, c in enumerate(shown, 1)]
     if not rules.distrust_examples:
         return cases
     return [replace(c, origin="own") if c.origin == "example" else c for c in cases]

@@ -1,0 +1,1 @@
+"""Many problems at once: arms, scores that a sceptic accepts, and nothing lost on the way."""
