@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from reflexfix.attempt import Candidate, Case, UserTests
 from reflexfix.errors import UsageProblem
@@ -107,12 +107,28 @@ def open_task(path: Path, function: str | None = None, body_only: bool = False) 
         raise UsageProblem(
             f"{path} is a folder; one file is taken.", hint="name a file, and --function NAME in it"
         )
+    task: Task = _module_for(path).open_task(path, function, body_only)
+    return task
+
+
+def task_of(
+    source: bytes, path: Path, function: str | None = None, body_only: bool = False
+) -> Task:
+    """Find the function to be written in a text that stands in no folder.
+
+    `path` names the text and tells its language; nothing is read there, nor beside it. Raises
+    UsageProblem as `open_task` does.
+    """
+    task: Task = _module_for(path).task_of(source, path, function, body_only)
+    return task
+
+
+def _module_for(path: Path) -> Any:
+    """Give the module for files of this ending. Raises UsageProblem."""
     if path.suffix not in LANGUAGES:
         known = ", ".join(LANGUAGES)
         raise UsageProblem(f"{path} has no ending that is known here ({known}).")
-    module = importlib.import_module(LANGUAGES[path.suffix])
-    task: Task = module.open_task(path, function, body_only)
-    return task
+    return importlib.import_module(LANGUAGES[path.suffix])
 
 
 def read_file(path: Path, most: int) -> bytes:

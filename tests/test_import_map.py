@@ -43,7 +43,8 @@ MAP: dict[str, set[str]] = {
         "assemble", "attempt", "conformance", "containers", "errors", "local", "model",
     },
     "cleaning": {"assemble", "containers", "errors", "local", "runlog"},
-    "benchmarks": {"attempt", "errors", "python", "rust", "task"},
+    "benchmarks": {"errors", "python", "rust", "task"},
+    "scoring": {"attempt", "benchmarks", "errors", "python", "rust", "task"},
 }  # fmt: skip
 """Rooms of the package, and what each may import of it; `cli` may import everything."""
 

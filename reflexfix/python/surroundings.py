@@ -41,6 +41,13 @@ def look_around(path: Path, tree: ast.Module) -> Surroundings:
     return Surroundings(root, module, files, tuple(sorted(walk.packages)))
 
 
+def alone(path: Path, tree: ast.Module) -> Surroundings:
+    """Say what a text needs that has no folder around it: only packages."""
+    tops = {name.split(".")[0] for name in imported(tree.body, "")}
+    packages = tuple(sorted(tops - set(sys.stdlib_module_names)))
+    return Surroundings(path.parent, path.stem, packages=packages)
+
+
 def import_root(path: Path) -> Path:
     """Give the folder above the outermost package that holds the file."""
     folder = path.resolve().parent

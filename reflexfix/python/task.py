@@ -16,7 +16,7 @@ from reflexfix.python import cases, scope, splice, syntax, target, usertests
 from reflexfix.python.control import control_case
 from reflexfix.python.needs import Known, top_names
 from reflexfix.python.selftests import Context
-from reflexfix.python.surroundings import Surroundings, look_around
+from reflexfix.python.surroundings import Surroundings, alone, look_around
 from reflexfix.source import MAX_BYTES, Source, read_python
 from reflexfix.task import Dropped, Reading, read_file
 
@@ -126,13 +126,18 @@ class PythonTask:
 
 def open_task(path: Path, function: str | None, body_only: bool) -> PythonTask:
     """Read a Python file and choose its target. Raises UsageProblem."""
-    data = read_file(path, MAX_BYTES)
+    task = task_of(read_file(path, MAX_BYTES), path, function, body_only)
+    return replace(task, surroundings=look_around(path, task.tree))
+
+
+def task_of(data: bytes, path: Path, function: str | None, body_only: bool) -> PythonTask:
+    """Choose the target of a Python text that has no neighbours. Raises UsageProblem."""
     if not data.strip():
         raise UsageProblem(f"{path} is empty.")
     source = read_python(data, str(path))
     tree = target.parse(source, str(path))
     found = target.choose(tree, source, function, str(path))
-    return PythonTask(path, data, source, tree, found, look_around(path, tree), body_only)
+    return PythonTask(path, data, source, tree, found, alone(path, tree), body_only)
 
 
 def changeable_names(tree: ast.Module) -> set[str]:

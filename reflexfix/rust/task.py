@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -169,13 +169,18 @@ class RustTask:
 
     def user_tests(self, path: Path) -> UserTests:
         data = read_file(path, MAX_BYTES)
+        found = self.tests_in(data, path)
+        return UserTests(files={path.name: data}, paths=(path.name,), cases=found)
+
+    def tests_in(self, data: bytes, path: Path) -> tuple[Case, ...]:
+        """Make cases of a text of tests; `path` names it. Raises UsageProblem."""
         root = syntax.parse(data)
         if place := syntax.first_error(root):
             raise UsageProblem(f"{path}:{place[0]}:{place[1]}: this is not Rust.")
         found = tuple(self._user_cases(root, path.name))
         if not found:
             raise UsageProblem(f"{path} holds no test of {self.name}.")
-        return UserTests(files={path.name: data}, paths=(path.name,), cases=found)
+        return found
 
     # ------------------------------------------------------------ the program
 
@@ -211,7 +216,12 @@ class RustTask:
 
 def open_task(path: Path, function: str | None, body_only: bool) -> RustTask:
     """Read a Rust file and choose its target. Raises UsageProblem."""
-    data = read_file(path, MAX_BYTES)
+    task = task_of(read_file(path, MAX_BYTES), path, function, body_only)
+    return replace(task, crate=around(path))
+
+
+def task_of(data: bytes, path: Path, function: str | None, body_only: bool) -> RustTask:
+    """Choose the target of a Rust text that stands in no crate. Raises UsageProblem."""
     if not data.strip():
         raise UsageProblem(f"{path} is empty.")
     try:
@@ -222,4 +232,4 @@ def open_task(path: Path, function: str | None, body_only: bool) -> RustTask:
     if place := syntax.first_error(root):
         raise UsageProblem(f"{path}:{place[0]}:{place[1]}: this is not Rust.")
     found = target.choose(root, function, str(path))
-    return RustTask(path, data, root, found, around(path), body_only)
+    return RustTask(path, data, root, found, Crate(), body_only)

@@ -1,0 +1,88 @@
+"""Hidden tests of a benchmark as cases: a program that runs to its end, or the answer is wrong."""
+
+from __future__ import annotations
+
+import ast
+import secrets
+
+from reflexfix.attempt import Case, Mode
+from reflexfix.python import syntax, target
+from reflexfix.python.placing import where_to_run
+from reflexfix.python.target import Function
+from reflexfix.python.task import PythonTask
+
+_CONTROL = """\
+_reflexfix_target = {name}
+{kind} {name}(*args, **kwargs):
+    value = {wait}_reflexfix_target(*args, **kwargs)
+    assert value == {private!r}
+"""
+"""Stands before the program: the first value that the answer gives is held against the secret."""
+
+
+def program_case(name: str, source: str, task: PythonTask, solution: str) -> Case:
+    """Make one case of a program; its mode is decided here, before any answer is looked at."""
+    mode, may_fall_back = mode_of(source, task, solution)
+    return Case(name, source, shown=name, origin="user", mode=mode, may_fall_back=may_fall_back)
+
+
+def mode_of(source: str, task: PythonTask, solution: str) -> tuple[Mode, bool]:
+    """Decide where a program runs, and whether a value that cannot cross is looked at in place.
+
+    Beside the rules for single tests: in one process are programs that make classes, whose
+    objects they may hand over, and targets that give generators, as the reference solution does.
+    """
+    tree = syntax.module(source)
+    if tree is None or is_generator(solution, task.name):
+        return "in-process", False
+    if any(isinstance(node, ast.ClassDef) for node in ast.walk(tree)):
+        return "in-process", False
+    return where_to_run(with_candidate_named(tree, task.name).body, task.context, task.found)
+
+
+def is_generator(solution: str, name: str) -> bool:
+    """Whether the reference solution's target is a generator."""
+    tree = syntax.module(solution)
+    found = [f for f in target.functions(tree) if f.name == name] if tree is not None else []
+    return bool(found) and any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own(found[-1]))
+
+
+def own(found: target.Found) -> list[ast.AST]:
+    """List what lies in a function, but not in the functions inside it."""
+    nodes: list[ast.AST] = []
+    waiting: list[ast.AST] = list(found.node.body)
+    while waiting:
+        node = waiting.pop()
+        nodes.append(node)
+        if not isinstance(node, Function | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+    return nodes
+
+
+def with_candidate_named(tree: ast.Module, name: str) -> ast.Module:
+    """Call the target by its own name in `check(candidate)`, so that its calls are seen as such."""
+    given = {
+        argument.arg
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and len(node.args.args) == 1
+        for argument in node.args.args
+        if node.name == "check" or argument.arg == "candidate"
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in given:
+            node.id = name
+    return tree
+
+
+def control_of(case: Case, task: PythonTask) -> tuple[Case | None, str]:
+    """Make the program that must fail: the same, with the target's first value held to a secret.
+
+    A program that swallows the failure fails at its end.
+    """
+    if task.found.around:
+        return task.control([case])
+    private = f"reflexfix-{secrets.token_hex(8)}"
+    kind, wait = ("async def", "await ") if task.context.is_async else ("def", "")
+    head = _CONTROL.format(name=task.name, kind=kind, wait=wait, private=private)
+    source = f"{head}\n{case.source}\nassert [] == {private!r}\n"
+    return Case("control", source, "", "user", mode=case.mode), private

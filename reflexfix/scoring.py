@@ -1,0 +1,184 @@
+"""The score: one final file, judged by the tests that no loop has ever seen."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from reflexfix.attempt import Case, Judged, Limits, Mode, Sandbox, Suite, Verdict
+from reflexfix.benchmarks.formats import path_of
+from reflexfix.benchmarks.problem import Hidden, Language, Problem, Program
+from reflexfix.errors import SandboxTrouble, UsageProblem
+from reflexfix.python import hidden as python_hidden
+from reflexfix.python.task import PythonTask
+from reflexfix.rust.task import RustTask
+from reflexfix.task import task_of
+
+How = Literal[
+    "passed", "failed", "error", "timeout", "memory", "output", "no-verdict", "unstable",
+    "compile-error", "compile-timeout", "needs crate", "forged", "no-reference",
+]  # fmt: skip
+"""How a score came about; `no-reference`: the row's own solution gives nothing to compare with."""
+
+Open = Callable[[Language, tuple[str, ...], Limits], contextlib.AbstractContextManager[Sandbox]]
+"""Opens a sandbox for a language that has these packages, with these limits."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the hidden tests say of one file."""
+
+    passed: bool
+    """Whether all hidden tests passed, the benchmark's first ones included, and none was forged."""
+    base: bool | None
+    """Whether the benchmark's first tests passed, where `hidden` adds to them; else None."""
+    status: How
+    mode: Mode
+    forged: bool = False
+    message: str = ""
+    """What went wrong, in a few lines."""
+    seconds: float = 0.0
+    limited: bool = False
+    """Whether it is a time limit that decided."""
+
+
+@dataclass
+class Sandboxes:
+    """The sandboxes of all scores, opened when first needed. Use it in a `with` block."""
+
+    open: Open
+    limits: Limits = field(default_factory=Limits)
+    opened: dict[tuple[str, tuple[str, ...], float], Sandbox] = field(default_factory=dict)
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __enter__(self) -> Sandboxes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stack.close()
+
+    def get(self, language: Language, packages: tuple[str, ...], seconds: float) -> Sandbox:
+        """Give a sandbox in which one test may take this long. Raises SandboxTrouble."""
+        seconds = max(seconds, self.limits.test_seconds)
+        key = (language, packages, seconds)
+        with self.lock:
+            if key not in self.opened:
+                limits = self.limits.with_test_seconds(seconds)
+                self.opened[key] = self.stack.enter_context(self.open(language, packages, limits))
+            return self.opened[key]
+
+
+def score(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
+    """Judge a file by a problem's hidden tests, in a container of its own.
+
+    Raises SandboxTrouble when no verdict could be had; that is never a failed score.
+    """
+    if problem.language == "rust":
+        return _score_rust(problem, file, sandboxes)
+    return _score_python(problem, file, sandboxes)
+
+
+# ---------------------------------------------------------------- python
+
+
+def _score_python(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
+    task = task_of(problem.source.encode(), path_of(problem), problem.function)
+    assert isinstance(task, PythonTask)
+    cases = [_case("hidden", problem.hidden, problem, task)]
+    if problem.base is not None:
+        cases.append(_case("base", problem.base, problem, task))
+    control, private = python_hidden.control_of(cases[0], task)
+    suite = Suite(cases=tuple(cases), control=control, control_value=private)
+    sandbox = sandboxes.get("python", problem.packages, problem.seconds)
+    return of_verdict(sandbox.run(task.candidate(file), suite))
+
+
+def _case(name: str, hidden: Hidden, problem: Problem, task: PythonTask) -> Case:
+    assert isinstance(hidden, Program)
+    return python_hidden.program_case(name, hidden.source, task, problem.solution)
+
+
+# ---------------------------------------------------------------- rust
+
+
+def _score_rust(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
+    """Judge by the items of the tests; rows whose tests need a crate have no verdict here."""
+    if problem.packages:
+        message = f"the tests need the crate {', '.join(problem.packages)}"
+        return Score(False, None, "needs crate", "split", message=message)
+    task = task_of(problem.source.encode(), path_of(problem), problem.function)
+    assert isinstance(task, RustTask) and isinstance(problem.hidden, Program)
+    cases = task.tests_in(problem.hidden.source.encode(), Path("hidden.rs"))
+    control, private = task.control(cases)
+    suite = Suite(cases=cases, control=control, control_value=private)
+    sandbox = sandboxes.get("rust", (), problem.seconds)
+    found = of_verdict(sandbox.run(task.candidate(file), suite))
+    if found.status != "compile-error" or not (crates := crates_of(file)):
+        return found
+    return Score(
+        False, None, "needs crate", found.mode, message=f"the answer uses {', '.join(crates)}"
+    )
+
+
+def crates_of(file: bytes) -> tuple[str, ...]:
+    """Name the crates that an answer takes something from."""
+    try:
+        return task_of(file, Path("solution.rs"), None).packages
+    except UsageProblem:
+        return ()
+
+
+# ---------------------------------------------------------------- what was said
+
+
+def of_verdict(verdict: Verdict) -> Score:
+    """Read the verdict of cases of which all have to pass; `base` is the case of that name."""
+    base = [one for one in verdict.judged if one.case.name == "base"]
+    failures = [one for one in verdict.judged if not one.result.passed]
+    passed = bool(verdict.judged) and not failures and not verdict.forged and not verdict.problem
+    worst = next(iter(failures), None)
+    modes = {one.result.mode for one in verdict.judged}
+    return Score(
+        passed=passed,
+        base=base[0].result.passed and not verdict.forged if base else None,
+        status=how(verdict, worst, passed),
+        mode="in-process" if "in-process" in modes else "split",
+        forged=verdict.forged,
+        message="" if passed else said(verdict, worst),
+        seconds=verdict.seconds,
+        limited=any(one.result.status in TIMES for one in failures),
+    )
+
+
+TIMES = ("timeout", "compile-timeout")
+
+
+def how(verdict: Verdict, worst: Judged | None, passed: bool) -> How:
+    """Say in one word how it ended. Raises SandboxTrouble where nothing was judged at all."""
+    if verdict.forged:
+        return "forged"
+    if passed:
+        return "passed"
+    if worst is None:
+        raise SandboxTrouble("The sandbox judged none of the hidden tests.")
+    if worst.result.unstable:
+        return "unstable"
+    status = worst.result.status
+    return "error" if status == "skipped" else status
+
+
+def said(verdict: Verdict, worst: Judged | None) -> str:
+    """Say what went wrong: the module's problem, or the first failed test's."""
+    if verdict.forged:
+        return "a test that cannot hold was said to hold"
+    text = verdict.problem or (worst.result.message if worst is not None else "")
+    return text.strip()[:SHOWN]
+
+
+SHOWN = 600
+"""How long a score's message may be, in characters."""
