@@ -83,35 +83,48 @@ class BatchDisplay:
             self.bar.update(self.bar.task_ids[0], advance=1, description=str(self.sofar))
 
 
-def scores_table(told: Mapping[str, Any]) -> Table:
-    """Give the scores of a report, an arm a row."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def scores_tables(told: Mapping[str, Any]) -> Iterator[Table]:
+    """Give the scores of a report, and how far the loop's tests could be believed."""
     has_base = any(arm["base"] for arm in told["arms"])
-    for name in ("arm", "pass@1", "95 %", *(["base tests"] if has_base else [])):
-        table.add_column(name)
-    for name in ("false pos.", "false neg.", "tokens/task", "s/task", "trouble"):
-        table.add_column(name, justify="right")
+    columns = ["arm", "pass@1", "95 %", *(["base tests"] if has_base else []), "tokens", "s",
+               "trouble"]  # fmt: skip
+    table = plain_table(columns)
     for arm in told["arms"]:
-        own = arm["own_tests"]
         table.add_row(
             Text(arm["name"]),
             of(arm["pass@1"]),
             between(arm["pass@1"]),
             *([of(arm["base"])] if has_base else []),
-            of(own["false_positives"]),
-            of(own["false_negatives"]),
             number(arm["tokens"]["per_task"]),
             number(arm["seconds"]["per_task"]),
             str(sum(arm["trouble"].values())),
         )
+    yield table
+    tested = [arm for arm in told["arms"] if arm["suites_that_accept_the_reference"]["n"]
+              or arm["own_tests"]["false_positives"]["n"]]  # fmt: skip
+    if not tested:
+        return
+    table = plain_table(["own tests", "false positives", "false negatives", "suites right"])
+    for arm in tested:
+        table.add_row(
+            Text(arm["name"]),
+            of(arm["own_tests"]["false_positives"]),
+            of(arm["own_tests"]["false_negatives"]),
+            of(arm["suites_that_accept_the_reference"]),
+        )
+    yield table
+
+
+def plain_table(columns: list[str]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=True)
     return table
 
 
 def pairs_table(pairs: list[Mapping[str, Any]], name: str = "") -> Table:
     """Give paired comparisons, one a row."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in (name, "tasks", "won", "lost", "difference", "95 %", "exact p", ""):
-        table.add_column(column)
+    table = plain_table([name, "tasks", "won", "lost", "points", "95 %", "exact p", ""])
     for pair in pairs:
         what = pair.get("arm") or f"{pair['second']} against {pair['first']}"
         points = "-" if pair["difference"] is None else f"{100 * pair['difference']:+.1f}"

@@ -9,9 +9,17 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Protocol
 
 from reflexfix.errors import ModelTrouble, UsageProblem
 from reflexfix.model import Answer, Model, Request
+
+
+class Kept(Protocol):
+    """Whatever answers are kept in."""
+
+    def find(self, model: str, request: Request) -> Answer | None: ...
+    def keep(self, model: str, request: Request, answer: Answer) -> None: ...
 
 
 class Recording:
@@ -72,7 +80,7 @@ class RecordedModel:
     budget that ran out, is not kept.
     """
 
-    def __init__(self, recording: Recording, name: str, model: Model | None = None) -> None:
+    def __init__(self, recording: Kept, name: str, model: Model | None = None) -> None:
         self.recording = recording
         self.name = name
         self.model = model

@@ -28,8 +28,11 @@ MAP: dict[str, set[str]] = {
     "rust": {"rust", "attempt", "errors", "task"},
     "containers": {"containers", "assets", "attempt", "errors"},
     "ask": {"assets", "attempt", "feedback", "memory", "model", "task"},
+    "background": set(),
+    "recording": {"errors", "model"},
     "suite": {"ask", "attempt", "model", "task"},
-    "loop": {"ask", "attempt", "memory", "model", "suite"},
+    "loop": {"ask", "attempt", "background", "memory", "model", "suite"},
+    "resampling": {"loop", "suite"},
     "runlog": {"attempt", "errors", "memory", "model", "suite"},
     "show": {"runlog"},
     "assemble": {"attempt", "containers", "errors", "local", "model", "runlog"},
@@ -37,6 +40,12 @@ MAP: dict[str, set[str]] = {
         "ask", "assemble", "attempt", "containers", "errors", "loop", "memory", "model", "runlog",
         "suite", "task",
     },
+    "batch": {
+        "assemble", "attempt", "background", "benchmarks", "containers", "errors", "loop",
+        "memory", "model", "recording", "resampling", "runlog", "scoring", "solving", "suite",
+        "task",
+    },
+    "progress": {"batch", "display"},
     "display": {"attempt", "feedback", "loop", "memory", "suite"},
     "conformance": {"attempt"},
     "doctor": {
@@ -55,7 +64,8 @@ OUTSIDE: dict[str, set[str]] = {
     "tree_sitter": {"python", "rust"},
     "tree_sitter_python": {"python"},
     "tree_sitter_rust": {"rust"},
-    "rich": {"cli", "display"},
+    "rich": {"cli", "display", "progress"},
+    "distributed": {"batch"},
     "xllamacpp": {"local_server", "doctor"},
 }
 """Packages from outside, and the only rooms that may import them."""

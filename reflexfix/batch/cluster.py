@@ -18,6 +18,7 @@ from reflexfix.batch.result import Result
 from reflexfix.batch.run import Known
 from reflexfix.batch.work import After, Bench, work
 from reflexfix.benchmarks.problem import BadRow, Problem
+from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import BudgetSpent, ReflexfixError, UsageProblem
 from reflexfix.model import Answer, Budget, Request
 from reflexfix.recording import RecordedModel, Recording, key_of
@@ -89,7 +90,7 @@ class BenchPlugin(WorkerPlugin):  # type: ignore[misc]  # distributed has no typ
 
     def _sandbox(
         self, language: str, packages: tuple[str, ...], limits: Limits
-    ) -> contextlib.AbstractContextManager[assemble.ContainerSandbox]:
+    ) -> contextlib.AbstractContextManager[ContainerSandbox]:
         return assemble.sandbox(limits, packages, ignore, self.threads, language)
 
 
@@ -144,8 +145,7 @@ class Cluster:
             yield from self._hand_over(client, queue, flying)
             for future in queue:
                 problem = flying.pop(future)
-                for result in self._taken(future, problem):
-                    yield result
+                yield from self._taken(future, problem)
                 yield from self._hand_over(client, queue, flying)
 
     def _client(self) -> Client:

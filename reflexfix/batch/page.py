@@ -115,14 +115,15 @@ def figures(arms: Iterable[Mapping[str, Any]]) -> str:
         told += (
             "<h2>How far the loop's tests can be believed</h2>"
             "<p>False positives: of the answers that pass the tests, those that hidden tests "
-            "reject. False negatives: of the answers that fail one, those that are right.</p>"
+            "reject. False negatives: of the answers that fail one, those that are right. "
+            "A suite is right if the reference solution passes it.</p>"
             + table(
                 [
                     "arm",
                     "own: false positives",
                     "own: false negatives",
                     "trusted: false positives",
-                    "suites that accept the reference",
+                    "suites right",
                 ],
                 tests,
             )
@@ -295,7 +296,8 @@ def attempt(one: Mapping[str, Any]) -> str:
         for r in verdict["results"]
         if r["status"] != "passed"
     ]
-    said = escape(verdict["problem"]) or f"{passed} of {total} passed"
+    counted = f"{passed} of {total} passed" if total else "not tested"
+    said = escape(verdict["problem"]) or counted
     return (
         f"<details><summary>trial {one['number']}: {said}</summary>"
         f"<pre>{escape(one['code'])}</pre>{'<ul>' + ''.join(failing) + '</ul>' if failing else ''}"
