@@ -370,3 +370,22 @@ def test_a_kill_at_any_moment_loses_and_doubles_no_task(
     count: int, tmp_path: Path, command: Command
 ) -> None:
     killed_at_random(count, tmp_path, command)
+
+
+def test_resampling_says_nothing_where_the_loop_has_no_result(
+    tmp_path: Path, command: Command
+) -> None:
+    file, out = write_rows(tmp_path, 1), tmp_path / "out"
+    good = clever()
+
+    def no_lessons(question: str, body: dict[str, Any]) -> Reply:
+        if question == "write_tests":
+            return Reply(status=400, error="not today")
+        return good(question, body)
+
+    with serving(no_lessons) as endpoint:
+        more = ("--arm", "base", "--arm", "resample", "--arm", "reflexion")
+        assert command(*arguments(file, out, endpoint, *more)).code == 3
+    assert {r["arm"]: r["trouble"] for r in lines(out)} == {
+        "reflexion": "model", "resample": "model", "base": "",
+    }  # fmt: skip

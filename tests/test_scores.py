@@ -58,7 +58,9 @@ def test_the_learning_curve_goes_on_after_the_last_trial() -> None:
     never = result("c", "x", False, post_hoc=(PostHoc(1, False), PostHoc(2, False)))
     told = counted(late, soon, never)["x"]["post_hoc"]["right_after_trial"]
     assert told["n"] == 3 and told["right"]["1"] == 1 and told["right"]["2"] == 2
-    assert told["right"]["4"] == 2
+    longer = result("d", "x", False, post_hoc=tuple(PostHoc(n, False) for n in range(1, 5)))
+    told = counted(late, soon, never, longer)["x"]["post_hoc"]["right_after_trial"]
+    assert told["right"] == {"1": 1, "2": 2, "3": 2, "4": 2}
 
 
 def test_pass_at_k_is_the_mean_over_tasks() -> None:

@@ -171,16 +171,12 @@ def curve(arms: Iterable[Mapping[str, Any]]) -> str:
             lines.append((arm["name"], steps))
     if not lines:
         return ""
-    most = max(last_change(steps) for _, steps in lines) + 1
+    most = max(len(steps) for _, steps in lines)
     drawn = [(name, (steps + [steps[-1]] * most)[:most]) for name, steps in lines]
     return (
         "<h2>Learning curve</h2><p>Right answers after each trial, judged post hoc: "
         "not pass@1, and nothing that a loop ever saw.</p>" + svg(drawn)
     )
-
-
-def last_change(steps: list[float]) -> int:
-    return max((k for k in range(1, len(steps)) if steps[k] != steps[k - 1]), default=0) + 1
 
 
 def svg(lines: list[tuple[str, list[float]]], width: int = 640, height: int = 300) -> str:

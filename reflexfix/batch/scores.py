@@ -53,6 +53,7 @@ class ArmScores:
     right_by: Counter[int] = field(default_factory=Counter)
     """Post hoc: how many tasks' best so far was right after each trial."""
     judged_by: int = 0
+    most_trials: int = 1
     lessons: Counter[str] = field(default_factory=Counter)
     modes: dict[str, Share] = field(default_factory=dict)
     """By the mode of the scoring run, and whether the answer passed."""
@@ -117,6 +118,7 @@ class ArmScores:
             self.samples.append((len(result.samples), sum(s.passed for s in result.samples)))
         if result.post_hoc:
             self.judged_by += 1
+            self.most_trials = max(self.most_trials, *(one.number for one in result.post_hoc))
             self.right_by.update(right_after(result.post_hoc))
 
     def _add_cost(self, result: Result) -> None:
@@ -183,8 +185,7 @@ class ArmScores:
         """Tell what was judged after the final answers: it is not pass@1 and steered nothing."""
         told: dict[str, Any] = {}
         if self.judged_by:
-            most = max(self.right_by, default=0)
-            curve = {str(k): self.right_by[k] for k in range(1, most + 1)}
+            curve = {str(k): self.right_by[k] for k in range(1, self.most_trials + 1)}
             told["right_after_trial"] = {"n": self.judged_by, "right": curve}
         if self.samples:
             most = min(n for n, _ in self.samples)

@@ -15,7 +15,7 @@ from reflexfix.batch.arms import Arm
 from reflexfix.batch.result import PostHoc, Result, Tokens
 from reflexfix.benchmarks.formats import path_of
 from reflexfix.benchmarks.problem import Problem
-from reflexfix.errors import BudgetSpent, ModelTrouble, ReflexfixError
+from reflexfix.errors import BudgetSpent, ModelTrouble, SandboxTrouble
 from reflexfix.loop import WARMER, Run
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer, Budget, Request
@@ -92,14 +92,17 @@ def work(
 def run_arm(problem: Problem, arm: Arm, bench: Bench, done: Mapping[str, Result]) -> Result:
     """Come to an answer, then have it scored. Raises BudgetSpent."""
     blank = Result(problem.id, arm.name, problem.language, notes=problem.notes)
+    if arm.resample and arm.tokens is None and (trouble := done["reflexion"].trouble):
+        return replace(blank, trouble=trouble, message="the arm reflexion has no result here")
     started = time.monotonic()
     try:
         result = attempt_arm(problem, arm, bench, done, blank)
     except BudgetSpent:
         raise
-    except ReflexfixError as error:
-        kind = "model" if isinstance(error, ModelTrouble) else "sandbox"
-        result = replace(blank, trouble=kind, message=error.message)
+    except ModelTrouble as error:
+        result = replace(blank, trouble="model", message=error.message)
+    except SandboxTrouble as error:
+        result = replace(blank, trouble="sandbox", message=error.message)
     return replace(result, seconds=round(time.monotonic() - started, 3))
 
 

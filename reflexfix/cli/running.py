@@ -40,11 +40,12 @@ def run_batch(
     from reflexfix import scoring
     from reflexfix.batch import run
     from reflexfix.batch.work import Bench
+    from reflexfix.benchmarks.problem import Problem
     from reflexfix.model import Budget
 
     wishes, after = wishes_of(options), after_of(options)
     known = store.finished()
-    total = sum(1 for _ in chosen(files, wishes, options))
+    total = sum(isinstance(one, Problem) for one in chosen(files, wishes, options))
     budget = Budget(options["max_tokens"], options["max_seconds"])
     if options["cluster"]:
         return run_on_cluster(files, arms, store, options, display, budget, total, known)
