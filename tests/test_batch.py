@@ -208,7 +208,7 @@ def test_a_bad_row_is_named_and_the_others_run(
     assert ran.code == 0, ran.err
     assert re.search(r"own\.jsonl:2: not run: ", ran.err)
     assert re.search(r"own\.jsonl:3: not run: .*Own/0", ran.err)
-    assert [r["id"] for r in lines(tmp_path / "out")] == ["Own/0", "Own/2"]
+    assert sorted(r["id"] for r in lines(tmp_path / "out")) == ["Own/0", "Own/2"]
 
 
 def test_a_budget_ends_cleanly_and_nothing_is_said_of_what_it_cut(
