@@ -241,6 +241,27 @@ class Suite:
         return replace(self, cases=tuple(c for c in self.cases if c.name not in names))
 
 
+@dataclass(frozen=True)
+class Values:
+    """What a reference solution gave: text to be kept as it is, or why there is none."""
+
+    text: str = ""
+    problem: str = ""
+    seconds: float = 0.0
+
+
+@runtime_checkable
+class Oracle(Protocol):
+    """A sandbox that can ask a reference solution for its values."""
+
+    def values(self, candidate: Candidate, source: str) -> Values:
+        """Run a program in the names of the candidate's module, and give the text that it leaves.
+
+        Raises SandboxTrouble.
+        """
+        ...
+
+
 class Sandbox(Protocol):
     """Whatever can judge a program that nobody trusts."""
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from reflexfix.attempt import Case, Judged, Limits, Mode, Sandbox, Suite, Verdict
+from reflexfix.attempt import Judged, Limits, Mode, Oracle, Sandbox, Suite, Values, Verdict
 from reflexfix.benchmarks.formats import path_of
-from reflexfix.benchmarks.problem import Hidden, Language, Problem, Program
+from reflexfix.benchmarks.problem import Hidden, Inputs, Language, Problem, Program
 from reflexfix.errors import SandboxTrouble, UsageProblem
 from reflexfix.python import hidden as python_hidden
 from reflexfix.python.task import PythonTask
@@ -54,6 +56,8 @@ class Sandboxes:
     limits: Limits = field(default_factory=Limits)
     opened: dict[tuple[str, tuple[str, ...], float], Sandbox] = field(default_factory=dict)
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    references: dict[str, Values] = field(default_factory=dict)
+    """What reference solutions gave, by what they were asked."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __enter__(self) -> Sandboxes:
@@ -89,18 +93,68 @@ def score(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
 def _score_python(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
     task = task_of(problem.source.encode(), path_of(problem), problem.function)
     assert isinstance(task, PythonTask)
-    cases = [_case("hidden", problem.hidden, problem, task)]
-    if problem.base is not None:
-        cases.append(_case("base", problem.base, problem, task))
-    control, private = python_hidden.control_of(cases[0], task)
+    parts = {"base": problem.base, "hidden": problem.hidden}
+    try:
+        written = {
+            name: _written(hidden, problem, task, sandboxes)
+            for name, hidden in parts.items()
+            if hidden is not None and not is_empty(hidden)
+        }
+    except NoReference as error:
+        return Score(False, None, "no-reference", "split", message=str(error))
+    cases = [
+        python_hidden.program_case(name, source, task, problem.solution)
+        for name, (source, _) in written.items()
+    ]
+    control, private = python_hidden.control_of(cases[-1], task)
     suite = Suite(cases=tuple(cases), control=control, control_value=private)
-    sandbox = sandboxes.get("python", problem.packages, problem.seconds)
+    seconds = max(problem.seconds, *(SLOWER * seconds for _, seconds in written.values()))
+    sandbox = sandboxes.get("python", problem.packages, math.ceil(seconds))
     return of_verdict(sandbox.run(task.candidate(file), suite))
 
 
-def _case(name: str, hidden: Hidden, problem: Problem, task: PythonTask) -> Case:
-    assert isinstance(hidden, Program)
-    return python_hidden.program_case(name, hidden.source, task, problem.solution)
+def is_empty(hidden: Hidden) -> bool:
+    """Whether there is no input to compare for: a row may add none to the first ones."""
+    return isinstance(hidden, Inputs) and not hidden.arguments
+
+
+def _written(
+    hidden: Hidden, problem: Problem, task: PythonTask, sandboxes: Sandboxes
+) -> tuple[str, float]:
+    """Give hidden tests as a program, and how long the reference took; raises NoReference."""
+    if isinstance(hidden, Program):
+        return hidden.source, 0.0
+    values = _values(hidden, problem, task, sandboxes)
+    compared = python_hidden.compared_program(
+        task.name, hidden.arguments, hidden.view, hidden.tolerance, values.text
+    )
+    return compared, values.seconds
+
+
+def _values(hidden: Inputs, problem: Problem, task: PythonTask, sandboxes: Sandboxes) -> Values:
+    """Ask the reference solution, in a container of its own, once for all answers."""
+    program = python_hidden.values_program(task.name, hidden.arguments, hidden.view)
+    key = sha256(f"{problem.solution}\0{program}".encode()).hexdigest()
+    with sandboxes.lock:
+        known = sandboxes.references.get(key)
+    if known is None:
+        sandbox = sandboxes.get("python", problem.packages, REFERENCE_SECONDS)
+        assert isinstance(sandbox, Oracle)
+        known = sandbox.values(task.candidate(problem.solution.encode()), program)
+        with sandboxes.lock:
+            sandboxes.references[key] = known
+    if known.problem:
+        raise NoReference(f"the reference solution gives no values: {known.problem}")
+    return known
+
+
+class NoReference(Exception):
+    """The row's own solution gives nothing to compare with."""
+
+
+SLOWER = 4
+"""How many times the reference's time an answer may take, where that is more than the limit."""
+REFERENCE_SECONDS = 120.0
 
 
 # ---------------------------------------------------------------- rust

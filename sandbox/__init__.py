@@ -16,6 +16,9 @@ outside -> S, one job; its last order carries the nonce that the answer has to c
     {"do": "pytest", "nonce", "files", "paths", "roots", "script", "limits"}  a user's test files
         -> {"say": "verdict", "nonce", "import": null, "results": [result, ...]}
 
+    {"do": "values", "nonce", "files", "module", "target", "source", "limits"}
+        -> {"say": "values", "nonce", "text", "problem", "seconds"}
+
     {"do": "rust", "split", "files", "module", "edition", "limits"}   a candidate in Rust
     {"do": "tests", "nonce", "tests", "library", "names"}             then what it is judged by
         -> {"say": "verdict", "nonce", "import": problem or null, "results": [result, ...]}
@@ -40,6 +43,9 @@ the comparison of two values that is shown. `unstable` is true when a second run
 candidate said otherwise. `lost` is true where a test was not run because an earlier one brought
 down the process that answers to all: the outside runs it again in another container. Texts are
 cut (see `results.py`) so that no verdict is too large for the outside.
+
+"values" judges nothing: it loads a reference solution, runs `source` where its names are known,
+and gives the text that this leaves in `__reflexfix_text__`, to be kept outside as opaque text.
 
 Rust (`rust.py`, `wire.rs`). A crate is two files: the user's, which ends with a `mod` line, and
 `reflexfix_module.rs`, which that line names. In the candidate's crate it answers calls of the

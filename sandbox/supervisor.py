@@ -17,6 +17,7 @@ from sandbox import process, wire
 from sandbox.job import Host, HostGone
 from sandbox.judging import judge
 from sandbox.userrun import run_pytest
+from sandbox.values import give_values
 
 sys.path.remove("/")
 
@@ -38,6 +39,7 @@ JOBS: dict[str, Callable[[Host, dict[str, Any]], None]] = {
     "judge": judge,
     "probe": probe,
     "pytest": run_pytest,
+    "values": give_values,
 }
 """What S can be asked to do; an image with a Rust compiler knows more."""
 RUST = Path("/sandbox/libreflexfix_wire.so")

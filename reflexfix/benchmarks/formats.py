@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from reflexfix.benchmarks import humaneval, mbpp
-from reflexfix.benchmarks.problem import BadRow, Problem, Wishes
+from reflexfix.benchmarks import (
+    evalplus,
+    humaneval,
+    humaneval_x,
+    mbpp,
+    multipl_e,
+    own,
+    quixbugs,
+)
+from reflexfix.benchmarks.problem import BadRow, Problem, Program, Wishes
 from reflexfix.benchmarks.rows import NoProblem, Row, rows
 from reflexfix.errors import UsageProblem
+from reflexfix.rust.task import RustTask
 from reflexfix.task import task_of
 
 ENDINGS = {"python": ".py", "rust": ".rs"}
@@ -33,9 +42,18 @@ def _format(name: str, fields: str, problem: Callable[[Row, Wishes], Problem]) -
 
 
 FORMATS = (
+    _format("MBPP+", "task_id prompt entry_point base_input assertion", evalplus.mbpp_plus),
+    _format("HumanEval+", "task_id prompt entry_point base_input plus_input", evalplus.humaneval),
+    _format("HumanEvalPack", "task_id prompt buggy_solution test", humaneval_x.pack),
     _format("HumanEval", "task_id prompt entry_point test", humaneval.problem),
+    _format("HumanEval-X", "task_id prompt declaration test", humaneval_x.problem),
+    _format("MultiPL-E", "prompt language", multipl_e.problem),
     _format("MBPP", "task_id text code test_list", mbpp.full),
+    _format("MBPP+ as programs", "task_id prompt code test_list test", evalplus.mbpp_program),
     _format("MBPP, sanitized", "task_id prompt code test_list", mbpp.sanitized),
+    _format("MBPP, a list of tests", "task_id prompt code test", mbpp.listed),
+    _format("QuixBugs", "task_id entry_point buggy fixed", quixbugs.problem),
+    _format("reflexfix's own", "id language source target tests", own.problem),
 )
 """The forms that are known; the first that fits a row is its own."""
 
@@ -96,9 +114,14 @@ def _problem(row: Row, wishes: Wishes) -> Problem | BadRow:
 
 
 def opened(problem: Problem) -> Problem:
-    """Make sure that a problem's file opens as a task. Raises UsageProblem."""
-    path = path_of(problem)
-    task_of(problem.source.encode("utf-8"), path, problem.function)
+    """Make sure that a problem's file opens as a task, and that its tests are of it.
+
+    Raises UsageProblem.
+    """
+    task = task_of(problem.source.encode("utf-8"), path_of(problem), problem.function)
+    if isinstance(task, RustTask) and isinstance(problem.hidden, Program):
+        for tests in filter(None, (problem.hidden.source, problem.visible)):
+            task.tests_in(tests.encode("utf-8"), Path("tests.rs"))
     return problem
 
 

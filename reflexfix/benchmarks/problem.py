@@ -28,7 +28,9 @@ class Inputs:
     """
 
     arguments: tuple[str, ...]
-    """Each the source of a tuple of positional arguments."""
+    """Each the source of a tuple of positional arguments; `inf` and `nan` are known."""
+    view: str = "value"
+    """What is compared: an expression of `value` and `args`, over the reference's value too."""
     tolerance: float = 0.0
     """Absolute tolerance of floats; 0 compares exactly, but for the usual 1e-6 of floats."""
 

@@ -24,6 +24,7 @@ from reflexfix.attempt import (
     Status,
     Suite,
     UserTests,
+    Values,
     Verdict,
 )
 from reflexfix.containers import container as containers
@@ -265,6 +266,18 @@ class ContainerSandbox:
             return ()
         return self._ask([{"do": "probe", "modules": list(modules)}], read_missing)
 
+    def values(self, candidate: Candidate, source: str) -> Values:
+        """Run a program in the names of a reference solution's module, and give what it leaves."""
+        order = {
+            "do": "values",
+            "module": candidate.module,
+            "target": {"name": candidate.target, "is_async": candidate.is_async},
+            "files": as_text(candidate.files),
+            "source": source,
+            "limits": self._limits(),
+        }
+        return self._ask([order], read_values)
+
     def _limits(self) -> dict[str, Any]:
         return {
             "test_seconds": self.limits.test_seconds,
@@ -402,6 +415,11 @@ def readable(reply: dict[str, Any], read: Callable[[dict[str, Any]], T]) -> T:
 
 def read_missing(reply: dict[str, Any]) -> tuple[str, ...]:
     return tuple(plain(name) for name in reply["missing"])
+
+
+def read_values(reply: dict[str, Any]) -> Values:
+    text, problem = str(reply["text"]), plain(reply["problem"])
+    return Values(text, problem, float(reply["seconds"]))
 
 
 def read_reply(reply: dict[str, Any]) -> Reply:

@@ -74,6 +74,69 @@ def with_candidate_named(tree: ast.Module, name: str) -> ast.Module:
     return tree
 
 
+# ---------------------------------------------------------------- inputs
+
+
+_VALUES = """\
+from math import inf, nan
+import base64 as _base64, copy as _copy, pickle as _pickle
+_values = []
+for args in [{arguments}]:
+    value = {name}(*_copy.deepcopy(args))
+    _values.append({view})
+__reflexfix_text__ = _base64.b64encode(_pickle.dumps(_values, 4)).decode("ascii")
+"""
+"""Asks the reference solution; what it gives is pickled, and unpickled in the tests' process."""
+
+_COMPARED = """\
+from math import inf, nan
+import base64 as _base64, copy as _copy, pickle as _pickle
+
+def _floats(value):
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(one, float) for one in value)
+    return isinstance(value, float)
+
+def _near(value, wanted, most):
+    if isinstance(wanted, (list, tuple)):
+        same = isinstance(value, (list, tuple)) and len(value) == len(wanted)
+        return same and all(_near(*pair, most) for pair in zip(value, wanted))
+    if not all(isinstance(one, (int, float, complex)) for one in (value, wanted)):
+        return value == wanted
+    if value != value or wanted != wanted:
+        return value != value and wanted != wanted
+    return value == wanted or abs(value - wanted) <= most + 1e-7 * abs(wanted)
+
+def _right(value, wanted, most):
+    if value == wanted:
+        return True
+    most = most or (1e-6 if _floats(wanted) else 0)
+    return most != 0 and _near(value, wanted, most)
+
+_wanted = _pickle.loads(_base64.b64decode("{text}"))
+for args, wanted in zip([{arguments}], _wanted, strict=True):
+    value = {name}(*_copy.deepcopy(args))
+    value = {view}
+    if not _right(value, wanted, {tolerance!r}):
+        assert value == wanted
+        raise AssertionError(f"{{value!r}} is not {{wanted!r}}")
+"""
+"""Compares as EvalPlus does: floats with 1e-6 where no other tolerance is given, the rest by ==."""
+
+
+def values_program(name: str, arguments: tuple[str, ...], view: str) -> str:
+    """Write the program that asks a reference solution for its values."""
+    return _VALUES.format(name=name, arguments=", ".join(arguments), view=view)
+
+
+def compared_program(
+    name: str, arguments: tuple[str, ...], view: str, tolerance: float, text: str
+) -> str:
+    """Write the program that holds an answer's values against those of the reference."""
+    given = ", ".join(arguments)
+    return _COMPARED.format(name=name, arguments=given, view=view, tolerance=tolerance, text=text)
+
+
 def control_of(case: Case, task: PythonTask) -> tuple[Case | None, str]:
     """Make the program that must fail: the same, with the target's first value held to a secret.
 
