@@ -133,7 +133,19 @@ def no_container_left(engine: Engine) -> Iterator[None]:
 
 
 def ours(engine: Engine) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = engine.client.api.containers(
-        all=True, filters={"label": containers.APP}
-    )
-    return found
+    """List containers of this product, but for those of live commands that are not our children."""
+    found = engine.client.api.containers(all=True, filters={"label": containers.APP})
+    return [one for one in found if not is_a_strangers(one["Labels"].get("reflexfix.owner", ""))]
+
+
+def is_a_strangers(owner: str) -> bool:
+    """Whether a container's owner lives, and is neither this process nor a descendant of it."""
+    pid = owner.partition("@")[0]
+    if not pid.isdigit() or containers.owner(int(pid)) != owner:
+        return False
+    while pid not in ("0", str(os.getpid())):
+        try:
+            pid = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        except OSError:
+            return False
+    return pid == "0"

@@ -81,7 +81,7 @@ def test_a_lost_workers_tasks_run_again_elsewhere(tmp_path: Path, command: Comma
     ):
         call = [*arguments(file, out, endpoint), "--cluster", address]
         process = begin(command, call)
-        until(lambda: (out / "results.jsonl").exists() and len(lines(out)) >= 2, 120)
+        until(lambda: some_are_done(process, out), 120)
         os.kill(first.pid, signal.SIGKILL)
         _, said = process.communicate(timeout=240)
         assert process.returncode == 0, said.decode()
@@ -93,6 +93,11 @@ def test_a_lost_workers_tasks_run_again_elsewhere(tmp_path: Path, command: Comma
     replay = command("batch", file, "--out", tmp_path / "again", "--replay", out)
     assert replay.code == 0, replay.err
     settle()
+
+
+def some_are_done(process: subprocess.Popen[bytes], out: Path) -> bool:
+    assert process.poll() is None, process.communicate()[1].decode()
+    return (out / "results.jsonl").exists() and len(lines(out)) >= 2
 
 
 def settle() -> None:

@@ -141,7 +141,7 @@ class Cluster:
         with self._client() as client:
             client.register_plugin(BenchPlugin(self.spec))
             flying: dict[Future, Problem] = {}
-            queue = as_completed()
+            queue = as_completed(loop=client.loop)
             yield from self._hand_over(client, queue, flying)
             for future in queue:
                 problem = flying.pop(future)
