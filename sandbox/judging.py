@@ -9,8 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from sandbox import candidate, process, results, tester, wire
 from sandbox.job import Host, Inbox, Job, TooMuchOutput, files_of
@@ -204,8 +203,7 @@ class TestSide(Parent):
         tester.run_each(tests.tests, job.order, tests.files, control, job.output.write_end)
 
 
-@dataclass(frozen=True)
-class Running:
+class Running(NamedTuple):
     """A test under way: the process to be watched, and who says how T ended."""
 
     pid: int

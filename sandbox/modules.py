@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Sequence
 from types import CodeType, ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import InspectLoader, MetaPathFinder
+
+    class Importer(MetaPathFinder, InspectLoader): ...
+
+else:  # the real ones bring 40 modules with them, and every fork pays for each
+    Importer = object
 
 FOLDER = "/work"
 """Where the files would be: what `__file__` and tracebacks say.
@@ -21,7 +29,7 @@ package's search path on the test's side.
 CALL = "__reflexfix_call__"
 
 
-class Files(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+class Files(Importer):
     """Finds and loads the modules that the user's files make up.
 
     `stub` names the module and the top-level function whose body is replaced by a call of
@@ -62,6 +70,14 @@ class Files(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
             else None,
         )
 
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        """Let the import system make the module."""
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        exec(self.get_code(module.__spec__.name), module.__dict__)
+
     def is_package(self, fullname: str) -> bool:
         return (self._path(fullname) or "").endswith("__init__.py")
 
@@ -95,6 +111,16 @@ def with_stub(source: bytes, name: str) -> ast.Module:
         doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
         node.body, node.decorator_list, node.returns = [*doc, *call], [], None
     return ast.fix_missing_locations(tree)
+
+
+def source_line(path: str, number: int) -> str:
+    """Give a line of the user's files as a traceback shows it; "" where there is none."""
+    for finder in sys.meta_path:
+        if isinstance(finder, Files):
+            source = finder.files.get(path.removeprefix(FOLDER + "/"), b"")
+            lines = source.decode("utf-8", "replace").splitlines()
+            return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    return ""
 
 
 def install(files: dict[str, bytes], stub: tuple[str, str] | None = None) -> None:

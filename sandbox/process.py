@@ -9,7 +9,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 PR_SET_DUMPABLE = 4
@@ -61,13 +60,19 @@ def others(keep: set[int]) -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in keep]
 
 
+def text_of(path: str) -> str:
+    """Read a small file of the kernel's. Raises OSError."""
+    with open(path) as file:
+        return file.read()
+
+
 def is_dead(pid: int) -> bool:
     """Whether a process has ended, collected by its parent or not.
 
     One whose first thread has ended looks the same while its other threads live.
     """
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
         return state in "ZX" and len(os.listdir(f"/proc/{pid}/task")) <= 1
     except OSError:
         return True
@@ -146,7 +151,7 @@ def out_of_memory_kills() -> int:
     """Count how often the kernel has killed in this container (cgroup v2, then v1); -1 unknown."""
     for name in ("memory.events", "memory/memory.oom_control"):
         try:
-            lines = Path("/sys/fs/cgroup", name).read_text().splitlines()
+            lines = text_of(f"/sys/fs/cgroup/{name}").splitlines()
         except OSError:
             continue
         counts = dict(line.split() for line in lines)

@@ -9,15 +9,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, "/")
 from sandbox import process, wire
 from sandbox.job import Host, HostGone
 from sandbox.judging import judge
-from sandbox.userrun import run_pytest
-from sandbox.values import give_values
 
 sys.path.remove("/")
 
@@ -35,6 +32,23 @@ def is_there(name: str) -> bool:
         return False
 
 
+def run_pytest(host: Host, order: dict[str, Any]) -> None:
+    part("userrun").run_pytest(host, order)
+
+
+def give_values(host: Host, order: dict[str, Any]) -> None:
+    part("values").give_values(host, order)
+
+
+def part(name: str) -> Any:
+    """Import what only some jobs need; nothing of a user's can be imported yet."""
+    sys.path.insert(0, "/")
+    try:
+        return importlib.import_module(f"sandbox.{name}")
+    finally:
+        sys.path.remove("/")
+
+
 JOBS: dict[str, Callable[[Host, dict[str, Any]], None]] = {
     "judge": judge,
     "probe": probe,
@@ -42,7 +56,7 @@ JOBS: dict[str, Callable[[Host, dict[str, Any]], None]] = {
     "values": give_values,
 }
 """What S can be asked to do; an image with a Rust compiler knows more."""
-RUST = Path("/sandbox/libreflexfix_wire.so")
+RUST = "/sandbox/libreflexfix_wire.so"
 """What only an image with a Rust compiler has."""
 
 
@@ -54,7 +68,7 @@ def facts() -> dict[str, Any]:
         "tmp_bytes": tmp.f_blocks * tmp.f_frsize,
         "tmp_inodes": tmp.f_files,
         "interfaces": sorted(os.listdir("/sys/class/net"))
-        if Path("/sys/class/net").exists()
+        if os.path.exists("/sys/class/net")
         else [],
         "memory_bytes": first_number("memory.max", "memory/memory.limit_in_bytes"),
         "pids": first_number("pids.max", "pids/pids.max"),
@@ -70,12 +84,12 @@ def first_number(*names: str) -> int:
     """Read the first of these cgroup files that holds a number; 0 when none does."""
     for name in names:
         with contextlib.suppress(OSError, ValueError):
-            return int(Path("/sys/fs/cgroup", name).read_text())
+            return int(process.text_of(f"/sys/fs/cgroup/{name}"))
     return 0
 
 
 def status_field(name: str) -> str:
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in process.text_of("/proc/self/status").splitlines():
         if line.startswith(name + ":"):
             return line.split(":", 1)[1].strip()
     return ""
@@ -92,7 +106,7 @@ def warm() -> None:
     """
     for name in WARM.split():
         importlib.import_module(name)
-    if RUST.exists():
+    if os.path.exists(RUST):
         from sandbox import rust
 
         JOBS.update({"rust": rust.judge, "rust-tests": rust.build_tests})

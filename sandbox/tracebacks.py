@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import traceback
 from types import TracebackType
 from typing import Any
 
-from sandbox.modules import FOLDER
+from sandbox.modules import FOLDER, source_line
 
 SHOWN = 2000
 """The longest text of a value or a message, in characters."""
@@ -47,13 +46,19 @@ def message_of(error: BaseException) -> str:
 
 def frames_of(trace: TracebackType | None, last: int = 3) -> list[str]:
     """List the last frames that lie in the user's files: "file:line in function: source"."""
-    found: list[str] = []
-    for frame in traceback.extract_tb(trace)[-200:]:
-        if frame.filename.startswith(FOLDER):
-            where = frame.filename.removeprefix(FOLDER + "/")
-            line = (frame.line or "").strip()
-            found.append(f"{where}:{frame.lineno} in {frame.name}: {line}"[:SHOWN_FRAME])
-    return found[-last:]
+    found: list[tuple[str, int, str]] = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename.startswith(FOLDER):
+            found.append((code.co_filename, trace.tb_lineno, code.co_name))
+            del found[:-last]
+        trace = trace.tb_next
+    return [
+        f"{path.removeprefix(FOLDER + '/')}:{line} in {name}: {source_line(path, line)}"[
+            :SHOWN_FRAME
+        ]
+        for path, line, name in found
+    ]
 
 
 def problem(error: BaseException) -> dict[str, Any]:
