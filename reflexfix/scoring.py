@@ -108,7 +108,7 @@ def _score_python(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
     ]
     control, private = python_hidden.control_of(cases[-1], task)
     suite = Suite(cases=tuple(cases), control=control, control_value=private)
-    seconds = max(problem.seconds, *(SLOWER * seconds for _, seconds in written.values()))
+    seconds = max(problem.seconds, *(seconds for _, seconds in written.values()))
     sandbox = sandboxes.get("python", problem.packages, math.ceil(seconds))
     return of_verdict(sandbox.run(task.candidate(file), suite))
 
@@ -121,14 +121,22 @@ def is_empty(hidden: Hidden) -> bool:
 def _written(
     hidden: Hidden, problem: Problem, task: PythonTask, sandboxes: Sandboxes
 ) -> tuple[str, float]:
-    """Give hidden tests as a program, and how long the reference took; raises NoReference."""
+    """Give hidden tests as a program, and how long it may take at least. Raises NoReference.
+
+    Values that are too large to be kept are asked for again by the tests' own process.
+    """
     if isinstance(hidden, Program):
         return hidden.source, 0.0
     values = _values(hidden, problem, task, sandboxes)
+    if values.text:
+        wanted, more = python_hidden.kept(values.text), len(values.text) / 2**20
+    else:
+        wanted = python_hidden.asked(task.name, problem.solution, hidden.view)
+        more = values.seconds + LARGE_SECONDS
     compared = python_hidden.compared_program(
-        task.name, hidden.arguments, hidden.view, hidden.tolerance, values.text
+        task.name, hidden.arguments, hidden.view, hidden.tolerance, wanted
     )
-    return compared, values.seconds
+    return compared, SLOWER * values.seconds + more
 
 
 def _values(hidden: Inputs, problem: Problem, task: PythonTask, sandboxes: Sandboxes) -> Values:
@@ -154,6 +162,8 @@ class NoReference(Exception):
 
 SLOWER = 4
 """How many times the reference's time an answer may take, where that is more than the limit."""
+LARGE_SECONDS = 30.0
+"""What values that are too large to be kept may take on their way between two processes."""
 REFERENCE_SECONDS = 120.0
 
 
