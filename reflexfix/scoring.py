@@ -182,17 +182,17 @@ def _score_rust(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
     suite = Suite(cases=cases, control=control, control_value=private)
     sandbox = sandboxes.get("rust", (), problem.seconds)
     found = of_verdict(sandbox.run(task.candidate(file), suite))
-    if found.status != "compile-error" or not (crates := crates_of(file)):
+    if found.status != "compile-error" or not (crates := crates_of(file, problem.function)):
         return found
     return Score(
         False, None, "needs crate", found.mode, message=f"the answer uses {', '.join(crates)}"
     )
 
 
-def crates_of(file: bytes) -> tuple[str, ...]:
+def crates_of(file: bytes, function: str) -> tuple[str, ...]:
     """Name the crates that an answer takes something from."""
     try:
-        return task_of(file, Path("solution.rs"), None).packages
+        return task_of(file, Path("solution.rs"), function).packages
     except UsageProblem:
         return ()
 

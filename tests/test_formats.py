@@ -27,7 +27,8 @@ HUMANEVAL = {
 MBPP = {
     "task_id": 7,
     "text": 'Write a function to say "twice" of a\\b.',
-    "code": "import re\r\ndef aux(s):\r\n\treturn s\r\ndef twice(s, n=2, m=aux):\r\n\treturn aux(s) * n\r\n",
+    "code": "import re\r\ndef aux(s):\r\n\treturn s\r\n"
+    "def twice(s, n=2, m=aux):\r\n\treturn aux(s) * n\r\n",
     "test_setup_code": "",
     "test_list": [
         'assert twice("a") == "aa"',
@@ -73,7 +74,7 @@ MBPP_PLUS = {
     "prompt": '"""\nWrite a function to find what is in both.\n'
     'assert set(both((1, 2), (2, 3))) == set((2,))\n"""\n',
     "entry_point": "both",
-    "canonical_solution": "\ndef both(first, second):\n    return tuple(set(first) & set(second))\n",
+    "canonical_solution": "\ndef both(first, second):\n    return (*{*first} & {*second},)\n",
     "base_input": [[[1, 2], [2, 3]]],
     "plus_input": [[[], []], [[1], [[1, 2]]]],
     "atol": 0,
@@ -159,7 +160,7 @@ def test_an_import_before_the_docstring_goes_above_the_function(rows: Any) -> No
         "def half(n):",
         "def half(n):\n    # a comment\n",
         'def half(n):\r\n    """Halve ½ of\\d."""\r\n',
-        'FIX = """x"""\n\ndef other(n):\n    return n\n\ndef half(n):\n    \'\'\'Halve.\'\'\'\n',
+        "FIX = \"\"\"x\"\"\"\n\ndef other(n):\n    return n\n\ndef half(n):\n    '''Halve.'''\n",
     ],
 )
 def test_a_prompt_opens_as_a_file_however_it_ends(rows: Any, prompt: str) -> None:

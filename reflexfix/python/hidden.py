@@ -12,12 +12,22 @@ from reflexfix.python.target import Function
 from reflexfix.python.task import PythonTask
 
 _CONTROL = """\
-_reflexfix_target = {name}
+_reflexfix_target, _reflexfix_held = {name}, []
 {kind} {name}(*args, **kwargs):
     value = {wait}_reflexfix_target(*args, **kwargs)
     assert value == {private!r}
+    _reflexfix_held.append(True)
+    return value
+
+{program}
+if not _reflexfix_held:
+    assert [] == {private!r}
 """
-"""Stands before the program: the first value that the answer gives is held against the secret."""
+"""Holds each value that the answer gives against the secret, around the program.
+
+A program that swallows the failure fails at its end; one of which a value was equal to the secret,
+as no honest value is, goes on as if all were well.
+"""
 
 
 def program_case(name: str, source: str, task: PythonTask, solution: str) -> Case:
@@ -173,14 +183,12 @@ def asked(name: str, solution: str, view: str) -> str:
 
 
 def control_of(case: Case, task: PythonTask) -> tuple[Case | None, str]:
-    """Make the program that must fail: the same, with the target's first value held to a secret.
-
-    A program that swallows the failure fails at its end.
-    """
+    """Make the program that must fail: the same, with the target's values held to a secret."""
     if task.found.around:
         return task.control([case])
     private = f"reflexfix-{secrets.token_hex(8)}"
     kind, wait = ("async def", "await ") if task.context.is_async else ("def", "")
-    head = _CONTROL.format(name=task.name, kind=kind, wait=wait, private=private)
-    source = f"{head}\n{case.source}\nassert [] == {private!r}\n"
+    source = _CONTROL.format(
+        name=task.name, kind=kind, wait=wait, private=private, program=case.source
+    )
     return Case("control", source, "", "user", mode=case.mode), private
