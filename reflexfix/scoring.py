@@ -6,12 +6,12 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from reflexfix.attempt import Judged, Limits, Mode, Oracle, Sandbox, Suite, Values, Verdict
+from reflexfix.attempt import Case, Judged, Limits, Mode, Oracle, Sandbox, Suite, Values, Verdict
 from reflexfix.benchmarks.formats import path_of
 from reflexfix.benchmarks.problem import Hidden, Inputs, Language, Problem, Program
 from reflexfix.errors import SandboxTrouble, UsageProblem
@@ -54,7 +54,7 @@ class Sandboxes:
 
     open: Open
     limits: Limits = field(default_factory=Limits)
-    opened: dict[tuple[str, tuple[str, ...], float], Sandbox] = field(default_factory=dict)
+    opened: dict[tuple[str, tuple[str, ...], Limits], Sandbox] = field(default_factory=dict)
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     references: dict[str, Values] = field(default_factory=dict)
     """What reference solutions gave, by what they were asked."""
@@ -66,15 +66,24 @@ class Sandboxes:
     def __exit__(self, *_: object) -> None:
         self.stack.close()
 
-    def get(self, language: Language, packages: tuple[str, ...], seconds: float) -> Sandbox:
+    def get(self, problem: Problem, seconds: float) -> Sandbox:
         """Give a sandbox in which one test may take this long. Raises SandboxTrouble."""
-        seconds = max(seconds, self.limits.test_seconds)
-        key = (language, packages, seconds)
+        limits = self.limits
+        if seconds > limits.test_seconds:
+            limits = limits.with_test_seconds(seconds)
+        if isinstance(problem.hidden, Inputs):
+            limits = replace(limits, memory_mb=max(limits.memory_mb, INPUTS_MB))
+        packages = problem.packages if problem.language == "python" else ()
+        key = (problem.language, packages, limits)
         with self.lock:
             if key not in self.opened:
-                limits = self.limits.with_test_seconds(seconds)
-                self.opened[key] = self.stack.enter_context(self.open(language, packages, limits))
+                opened = self.open(problem.language, packages, limits)
+                self.opened[key] = self.stack.enter_context(opened)
             return self.opened[key]
+
+
+INPUTS_MB = 2048
+"""Memory where inputs are compared: some of EvalPlus's ask for values of hundreds of megabytes."""
 
 
 def score(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
@@ -103,14 +112,22 @@ def _score_python(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
     except NoReference as error:
         return Score(False, None, "no-reference", "split", message=str(error))
     cases = [
-        python_hidden.program_case(name, source, task, problem.solution)
+        with_fall_back(python_hidden.program_case(name, source, task, problem.solution), problem)
         for name, (source, _) in written.items()
     ]
     control, private = python_hidden.control_of(cases[-1], task)
     suite = Suite(cases=tuple(cases), control=control, control_value=private)
     seconds = max(problem.seconds, *(seconds for _, seconds in written.values()))
-    sandbox = sandboxes.get("python", problem.packages, math.ceil(seconds))
+    sandbox = sandboxes.get(problem, math.ceil(seconds))
     return of_verdict(sandbox.run(task.candidate(file), suite))
+
+
+def with_fall_back(case: Case, problem: Problem) -> Case:
+    """Let values that cannot cross be looked at in place, where a row does not compare by ==."""
+    hidden = problem.hidden
+    if isinstance(hidden, Program):
+        return case
+    return replace(case, may_fall_back=hidden.view != "value")
 
 
 def is_empty(hidden: Hidden) -> bool:
@@ -146,7 +163,7 @@ def _values(hidden: Inputs, problem: Problem, task: PythonTask, sandboxes: Sandb
     with sandboxes.lock:
         known = sandboxes.references.get(key)
     if known is None:
-        sandbox = sandboxes.get("python", problem.packages, REFERENCE_SECONDS)
+        sandbox = sandboxes.get(problem, REFERENCE_SECONDS)
         assert isinstance(sandbox, Oracle)
         known = sandbox.values(task.candidate(problem.solution.encode()), program)
         with sandboxes.lock:
@@ -180,7 +197,7 @@ def _score_rust(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
     cases = task.tests_in(problem.hidden.source.encode(), Path("hidden.rs"))
     control, private = task.control(cases)
     suite = Suite(cases=cases, control=control, control_value=private)
-    sandbox = sandboxes.get("rust", (), problem.seconds)
+    sandbox = sandboxes.get(problem, problem.seconds)
     found = of_verdict(sandbox.run(task.candidate(file), suite))
     if found.status != "compile-error" or not (crates := crates_of(file, problem.function)):
         return found
