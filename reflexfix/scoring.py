@@ -66,20 +66,25 @@ class Sandboxes:
     def __exit__(self, *_: object) -> None:
         self.stack.close()
 
-    def get(self, problem: Problem, seconds: float) -> Sandbox:
-        """Give a sandbox in which one test may take this long. Raises SandboxTrouble."""
+    def get(
+        self, language: Language, packages: tuple[str, ...], seconds: float, memory_mb: int = 0
+    ) -> Sandbox:
+        """Give a sandbox in which one test may take at least this much. Raises SandboxTrouble."""
         limits = self.limits
         if seconds > limits.test_seconds:
             limits = limits.with_test_seconds(seconds)
-        if isinstance(problem.hidden, Inputs):
-            limits = replace(limits, memory_mb=max(limits.memory_mb, INPUTS_MB))
-        packages = problem.packages if problem.language == "python" else ()
-        key = (problem.language, packages, limits)
+        limits = replace(limits, memory_mb=max(limits.memory_mb, memory_mb))
+        key = (language, packages, limits)
         with self.lock:
             if key not in self.opened:
-                opened = self.open(problem.language, packages, limits)
+                opened = self.open(language, packages, limits)
                 self.opened[key] = self.stack.enter_context(opened)
             return self.opened[key]
+
+    def for_python(self, problem: Problem, seconds: float) -> Sandbox:
+        """Give the sandbox for a problem's hidden tests."""
+        memory_mb = INPUTS_MB if isinstance(problem.hidden, Inputs) else 0
+        return self.get("python", problem.packages, seconds, memory_mb)
 
 
 INPUTS_MB = 2048
@@ -118,7 +123,7 @@ def _score_python(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
     control, private = python_hidden.control_of(cases[-1], task)
     suite = Suite(cases=tuple(cases), control=control, control_value=private)
     seconds = max(problem.seconds, *(seconds for _, seconds in written.values()))
-    sandbox = sandboxes.get(problem, math.ceil(seconds))
+    sandbox = sandboxes.for_python(problem, math.ceil(seconds))
     return of_verdict(sandbox.run(task.candidate(file), suite))
 
 
@@ -163,7 +168,7 @@ def _values(hidden: Inputs, problem: Problem, task: PythonTask, sandboxes: Sandb
     with sandboxes.lock:
         known = sandboxes.references.get(key)
     if known is None:
-        sandbox = sandboxes.get(problem, REFERENCE_SECONDS)
+        sandbox = sandboxes.for_python(problem, REFERENCE_SECONDS)
         assert isinstance(sandbox, Oracle)
         known = sandbox.values(task.candidate(problem.solution.encode()), program)
         with sandboxes.lock:
@@ -197,7 +202,7 @@ def _score_rust(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
     cases = task.tests_in(problem.hidden.source.encode(), Path("hidden.rs"))
     control, private = task.control(cases)
     suite = Suite(cases=cases, control=control, control_value=private)
-    sandbox = sandboxes.get(problem, problem.seconds)
+    sandbox = sandboxes.get("rust", (), problem.seconds)
     found = of_verdict(sandbox.run(task.candidate(file), suite))
     if found.status != "compile-error" or not (crates := crates_of(file, problem.function)):
         return found
