@@ -1,15 +1,14 @@
 """Score the reference solutions of a benchmark's file, or answers that others published.
 
-    python benchmarks/references.py FILE [--answers RUNS] [--buggy] [--only ID,ID] [--workers 2]
+    python benchmarks/references.py FILE [--answers] [--buggy] [--only ID,ID] [--workers 2]
 
 FILE is any file that `reflexfix batch` reads. Every reference solution should be right: how many
 are is printed, and each row that differs is named with what was said. With --buggy the buggy
 bodies of a repair benchmark are scored instead, which should all be wrong.
 
---answers takes a file of published answers in Reflexion's form (the rows of a benchmark with
-`solution` and `is_solved`): our count stands beside the published one, and each row on which
-the two differ is named with the kind of the difference. The rows themselves are the benchmark
-then, and FILE may be the same file.
+With --answers, FILE holds published answers in Reflexion's form, the rows of a benchmark with
+`solution` and `is_solved`: our count stands beside the published one, and each row on which the two
+differ is named with the kind of the difference.
 """
 
 from __future__ import annotations
@@ -88,23 +87,22 @@ def prompts(path: Path) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
-    parser.add_argument("--answers", type=Path)
+    parser.add_argument("--answers", action="store_true")
     parser.add_argument("--buggy", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
     only = {name for name in chosen.only.split(",") if name}
-    path = chosen.answers or chosen.file
-    found = list(problems(path, Wishes(repair=chosen.buggy), only))
+    found = list(problems(chosen.file, Wishes(repair=chosen.buggy), only))
     if chosen.answers:
-        given = answers(chosen.answers, prompts(chosen.answers), found)
+        given = answers(chosen.file, prompts(chosen.file), found)
     else:
         take: Callable[[Problem], str] = (
             (lambda p: p.source) if chosen.buggy else (lambda p: p.solution)
         )
         given = {p.id: Answer(take(p), not chosen.buggy) for p in found if take(p)}
     scored = list(scores(found, given, chosen.workers))
-    sys.exit(bool(report(scored, given, published=chosen.answers is not None)))
+    sys.exit(bool(report(scored, given, published=chosen.answers)))
 
 
 def scores(
