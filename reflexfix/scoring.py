@@ -6,12 +6,12 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from reflexfix.attempt import Judged, Limits, Mode, Oracle, Sandbox, Suite, Values, Verdict
+from reflexfix.attempt import Case, Judged, Limits, Mode, Oracle, Sandbox, Suite, Values, Verdict
 from reflexfix.benchmarks.formats import path_of
 from reflexfix.benchmarks.problem import Hidden, Inputs, Language, Problem, Program
 from reflexfix.errors import SandboxTrouble, UsageProblem
@@ -54,7 +54,7 @@ class Sandboxes:
 
     open: Open
     limits: Limits = field(default_factory=Limits)
-    opened: dict[tuple[str, tuple[str, ...], float], Sandbox] = field(default_factory=dict)
+    opened: dict[tuple[str, tuple[str, ...], Limits], Sandbox] = field(default_factory=dict)
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     references: dict[str, Values] = field(default_factory=dict)
     """What reference solutions gave, by what they were asked."""
@@ -66,15 +66,29 @@ class Sandboxes:
     def __exit__(self, *_: object) -> None:
         self.stack.close()
 
-    def get(self, language: Language, packages: tuple[str, ...], seconds: float) -> Sandbox:
-        """Give a sandbox in which one test may take this long. Raises SandboxTrouble."""
-        seconds = max(seconds, self.limits.test_seconds)
-        key = (language, packages, seconds)
+    def get(
+        self, language: Language, packages: tuple[str, ...], seconds: float, memory_mb: int = 0
+    ) -> Sandbox:
+        """Give a sandbox in which one test may take at least this much. Raises SandboxTrouble."""
+        limits = self.limits
+        if seconds > limits.test_seconds:
+            limits = limits.with_test_seconds(seconds)
+        limits = replace(limits, memory_mb=max(limits.memory_mb, memory_mb))
+        key = (language, packages, limits)
         with self.lock:
             if key not in self.opened:
-                limits = self.limits.with_test_seconds(seconds)
-                self.opened[key] = self.stack.enter_context(self.open(language, packages, limits))
+                opened = self.open(language, packages, limits)
+                self.opened[key] = self.stack.enter_context(opened)
             return self.opened[key]
+
+    def for_python(self, problem: Problem, seconds: float) -> Sandbox:
+        """Give the sandbox for a problem's hidden tests."""
+        memory_mb = INPUTS_MB if isinstance(problem.hidden, Inputs) else 0
+        return self.get("python", problem.packages, seconds, memory_mb)
+
+
+INPUTS_MB = 2048
+"""Memory where inputs are compared: some of EvalPlus's ask for values of hundreds of megabytes."""
 
 
 def score(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
@@ -103,14 +117,22 @@ def _score_python(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
     except NoReference as error:
         return Score(False, None, "no-reference", "split", message=str(error))
     cases = [
-        python_hidden.program_case(name, source, task, problem.solution)
+        with_fall_back(python_hidden.program_case(name, source, task, problem.solution), problem)
         for name, (source, _) in written.items()
     ]
     control, private = python_hidden.control_of(cases[-1], task)
     suite = Suite(cases=tuple(cases), control=control, control_value=private)
-    seconds = max(problem.seconds, *(SLOWER * seconds for _, seconds in written.values()))
-    sandbox = sandboxes.get("python", problem.packages, math.ceil(seconds))
+    seconds = max(problem.seconds, *(seconds for _, seconds in written.values()))
+    sandbox = sandboxes.for_python(problem, math.ceil(seconds))
     return of_verdict(sandbox.run(task.candidate(file), suite))
+
+
+def with_fall_back(case: Case, problem: Problem) -> Case:
+    """Let values that cannot cross be looked at in place, where a row does not compare by ==."""
+    hidden = problem.hidden
+    if isinstance(hidden, Program):
+        return case
+    return replace(case, may_fall_back=hidden.view != "value")
 
 
 def is_empty(hidden: Hidden) -> bool:
@@ -121,14 +143,22 @@ def is_empty(hidden: Hidden) -> bool:
 def _written(
     hidden: Hidden, problem: Problem, task: PythonTask, sandboxes: Sandboxes
 ) -> tuple[str, float]:
-    """Give hidden tests as a program, and how long the reference took; raises NoReference."""
+    """Give hidden tests as a program, and how long it may take at least. Raises NoReference.
+
+    Values that are too large to be kept are asked for again by the tests' own process.
+    """
     if isinstance(hidden, Program):
         return hidden.source, 0.0
     values = _values(hidden, problem, task, sandboxes)
+    if values.text:
+        wanted, more = python_hidden.kept(values.text), len(values.text) / 2**20
+    else:
+        wanted = python_hidden.asked(task.name, problem.solution, hidden.view)
+        more = values.seconds + LARGE_SECONDS
     compared = python_hidden.compared_program(
-        task.name, hidden.arguments, hidden.view, hidden.tolerance, values.text
+        task.name, hidden.arguments, hidden.view, hidden.tolerance, wanted
     )
-    return compared, values.seconds
+    return compared, SLOWER * values.seconds + more
 
 
 def _values(hidden: Inputs, problem: Problem, task: PythonTask, sandboxes: Sandboxes) -> Values:
@@ -138,7 +168,7 @@ def _values(hidden: Inputs, problem: Problem, task: PythonTask, sandboxes: Sandb
     with sandboxes.lock:
         known = sandboxes.references.get(key)
     if known is None:
-        sandbox = sandboxes.get("python", problem.packages, REFERENCE_SECONDS)
+        sandbox = sandboxes.for_python(problem, REFERENCE_SECONDS)
         assert isinstance(sandbox, Oracle)
         known = sandbox.values(task.candidate(problem.solution.encode()), program)
         with sandboxes.lock:
@@ -154,6 +184,8 @@ class NoReference(Exception):
 
 SLOWER = 4
 """How many times the reference's time an answer may take, where that is more than the limit."""
+LARGE_SECONDS = 30.0
+"""What values that are too large to be kept may take on their way between two processes."""
 REFERENCE_SECONDS = 120.0
 
 
@@ -172,17 +204,17 @@ def _score_rust(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
     suite = Suite(cases=cases, control=control, control_value=private)
     sandbox = sandboxes.get("rust", (), problem.seconds)
     found = of_verdict(sandbox.run(task.candidate(file), suite))
-    if found.status != "compile-error" or not (crates := crates_of(file)):
+    if found.status != "compile-error" or not (crates := crates_of(file, problem.function)):
         return found
     return Score(
         False, None, "needs crate", found.mode, message=f"the answer uses {', '.join(crates)}"
     )
 
 
-def crates_of(file: bytes) -> tuple[str, ...]:
+def crates_of(file: bytes, function: str) -> tuple[str, ...]:
     """Name the crates that an answer takes something from."""
     try:
-        return task_of(file, Path("solution.rs"), None).packages
+        return task_of(file, Path("solution.rs"), function).packages
     except UsageProblem:
         return ()
 

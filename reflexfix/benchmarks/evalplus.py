@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from reflexfix.benchmarks import mbpp
+from reflexfix.benchmarks.humaneval import PROGRAM_SECONDS, packages_in
 from reflexfix.benchmarks.problem import Inputs, Problem, Program, Wishes
 from reflexfix.benchmarks.python_text import parsed, stub_of
 from reflexfix.benchmarks.rows import NoProblem, Row
@@ -75,7 +76,8 @@ def mbpp_program(row: Row, wishes: Wishes) -> Problem:
         hidden=Program(tests),
         base=Program(base),
         solution=code,
-        packages=("numpy",) if "import numpy" in tests else (),
+        packages=packages_in(tests),
+        seconds=PROGRAM_SECONDS,
     )
 
 

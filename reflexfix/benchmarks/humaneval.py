@@ -6,6 +6,9 @@ from reflexfix.benchmarks.problem import Problem, Program, Wishes
 from reflexfix.benchmarks.python_text import called, stub_of
 from reflexfix.benchmarks.rows import Row
 
+PROGRAM_SECONDS = 30.0
+"""What a program of EvalPlus may take, which has all of a row's inputs in it."""
+
 
 def problem(row: Row, wishes: Wishes) -> Problem:
     """Read a row of HumanEval (MIT, OpenAI), of its repaired copy, or of EvalPlus's OriginFmt."""
@@ -13,6 +16,7 @@ def problem(row: Row, wishes: Wishes) -> Problem:
     source, notes = stub_of(prompt, function)
     body = row.text("canonical_solution", "")
     tests = called(row.text("test"), function)
+    packages = packages_in(tests)
     return Problem(
         id=row.text("task_id"),
         language="python",
@@ -20,7 +24,8 @@ def problem(row: Row, wishes: Wishes) -> Problem:
         function=function,
         hidden=Program(tests),
         solution=prompt + body if body.strip() else "",
-        packages=packages_in(tests),
+        seconds=PROGRAM_SECONDS if packages else Problem.seconds,
+        packages=packages,
         notes=notes,
     )
 

@@ -12,12 +12,22 @@ from reflexfix.python.target import Function
 from reflexfix.python.task import PythonTask
 
 _CONTROL = """\
-_reflexfix_target = {name}
+_reflexfix_target, _reflexfix_held = {name}, []
 {kind} {name}(*args, **kwargs):
     value = {wait}_reflexfix_target(*args, **kwargs)
     assert value == {private!r}
+    _reflexfix_held.append(True)
+    return value
+
+{program}
+if not _reflexfix_held:
+    assert [] == {private!r}
 """
-"""Stands before the program: the first value that the answer gives is held against the secret."""
+"""Holds each value that the answer gives against the secret, around the program.
+
+A program that swallows the failure fails at its end; one of which a value was equal to the secret,
+as no honest value is, goes on as if all were well.
+"""
 
 
 def program_case(name: str, source: str, task: PythonTask, solution: str) -> Case:
@@ -80,13 +90,21 @@ def with_candidate_named(tree: ast.Module, name: str) -> ast.Module:
 _VALUES = """\
 from math import inf, nan
 import base64 as _base64, copy as _copy, pickle as _pickle
-_values = []
+_values, _size = [], 0
 for args in [{arguments}]:
     value = {name}(*_copy.deepcopy(args))
-    _values.append({view})
-__reflexfix_text__ = _base64.b64encode(_pickle.dumps(_values, 4)).decode("ascii")
+    _values.append(_pickle.dumps({view}, 4))
+    _size += len(_values[-1])
+    if _size > {most}:
+        _values.clear()
+_text = _base64.b64encode(_pickle.dumps(_values, 4)).decode("ascii")
+__reflexfix_text__ = _text if _size <= {most} else ""
 """
-"""Asks the reference solution; what it gives is pickled, and unpickled in the tests' process."""
+"""Asks the reference solution; what it gives is pickled, and unpickled in the tests' process.
+
+Values that are too large together are not kept: the text is empty then, but its time is known.
+"""
+VALUES_BYTES = 6 * 2**20
 
 _COMPARED = """\
 from math import inf, nan
@@ -113,39 +131,64 @@ def _right(value, wanted, most):
     most = most or (1e-6 if _floats(wanted) else 0)
     return most != 0 and _near(value, wanted, most)
 
-_wanted = _pickle.loads(_base64.b64decode("{text}"))
-for args, wanted in zip([{arguments}], _wanted, strict=True):
+{wanted}
+for _number, args in enumerate([{arguments}]):
+    wanted = _wanted(_number, args)
     value = {name}(*_copy.deepcopy(args))
     value = {view}
     if not _right(value, wanted, {tolerance!r}):
         assert value == wanted
-        raise AssertionError(f"{{value!r}} is not {{wanted!r}}")
 """
 """Compares as EvalPlus does: floats with 1e-6 where no other tolerance is given, the rest by ==."""
+_KEPT = """\
+_kept = _pickle.loads(_base64.b64decode("{text}"))
+
+def _wanted(number, args):
+    return _pickle.loads(_kept[number])
+"""
+_ASKED = """\
+_space = {{"__name__": "reference"}}
+exec({solution!r}, _space)
+
+def _wanted(number, args):
+    value = _space[{name!r}](*_copy.deepcopy(args))
+    return {view}
+"""
 
 
 def values_program(name: str, arguments: tuple[str, ...], view: str) -> str:
     """Write the program that asks a reference solution for its values."""
-    return _VALUES.format(name=name, arguments=", ".join(arguments), view=view)
+    given = ", ".join(arguments)
+    return _VALUES.format(name=name, arguments=given, view=view, most=VALUES_BYTES)
 
 
 def compared_program(
-    name: str, arguments: tuple[str, ...], view: str, tolerance: float, text: str
+    name: str, arguments: tuple[str, ...], view: str, tolerance: float, wanted: str
 ) -> str:
-    """Write the program that holds an answer's values against those of the reference."""
+    """Write the program that holds an answer's values against those that are wanted."""
     given = ", ".join(arguments)
-    return _COMPARED.format(name=name, arguments=given, view=view, tolerance=tolerance, text=text)
+    return _COMPARED.format(
+        name=name, arguments=given, view=view, tolerance=tolerance, wanted=wanted
+    )
+
+
+def kept(text: str) -> str:
+    """Write down the values that the reference solution gave."""
+    return _KEPT.format(text=text)
+
+
+def asked(name: str, solution: str, view: str) -> str:
+    """Let the tests' own process, which no answer can see, ask the reference solution."""
+    return _ASKED.format(name=name, solution=solution, view=view)
 
 
 def control_of(case: Case, task: PythonTask) -> tuple[Case | None, str]:
-    """Make the program that must fail: the same, with the target's first value held to a secret.
-
-    A program that swallows the failure fails at its end.
-    """
+    """Make the program that must fail: the same, with the target's values held to a secret."""
     if task.found.around:
         return task.control([case])
     private = f"reflexfix-{secrets.token_hex(8)}"
     kind, wait = ("async def", "await ") if task.context.is_async else ("def", "")
-    head = _CONTROL.format(name=task.name, kind=kind, wait=wait, private=private)
-    source = f"{head}\n{case.source}\nassert [] == {private!r}\n"
+    source = _CONTROL.format(
+        name=task.name, kind=kind, wait=wait, private=private, program=case.source
+    )
     return Case("control", source, "", "user", mode=case.mode), private
