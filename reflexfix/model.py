@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import email.utils
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 from urllib.parse import urlsplit
@@ -21,6 +23,8 @@ Role = Literal["actor", "tester", "reflector"]
 RETRIES = 5
 """How often the client tries again on 429, 5xx, time-outs and lost connections, with backoff."""
 REQUEST_SECONDS = 600.0
+PATIENCE_SECONDS = 120.0
+"""The longest wait that an endpoint may ask for; openai's client waits for no longer either."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,61 @@ class ScriptedModel:
         return Answer(text, "stop", words, len(text.split()), 0.0, self.name)
 
 
+class Gate:
+    """Holds back every request of a client while an answer to one of them asked for patience.
+
+    What is on its way already is not called back.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.opens = 0.0
+        """The monotonic time before which nothing is sent."""
+
+    def wait(self) -> None:
+        """Wait until it opens. Raises ModelTrouble, BudgetSpent when that would be too long."""
+        while (seconds := self.opens - time.monotonic()) > 0:
+            if trouble := self.trouble():
+                raise trouble
+            time.sleep(seconds)
+
+    def trouble(self) -> ModelTrouble | None:
+        """Give the reason not to wait, if there is one."""
+        seconds, budget = self.opens - time.monotonic(), self.budget.seconds
+        said = f"The endpoint asks to wait for {seconds:.0f} seconds"
+        if budget is not None and seconds > self.budget.seconds_left():
+            return BudgetSpent(f"{said}, and the budget of {budget:g} seconds ends before.")
+        if seconds > PATIENCE_SECONDS:
+            return ModelTrouble(f"{said}.", hint="try again then, or ask less often")
+        return None
+
+    def heed(self, response: Any) -> None:
+        """Shut when an answer says 429 or 503 and Retry-After (hook of the client)."""
+        if response.status_code in (429, 503):
+            self.opens = max(self.opens, time.monotonic() + asked_seconds(response.headers))
+            if self.trouble():
+                response.headers["X-Should-Retry"] = "false"  # which openai's client obeys
+
+    def hold(self, request: Any) -> None:
+        """Wait before a request is sent, the client's own retries too (hook of the client)."""
+        import openai
+
+        try:
+            self.wait()
+        except ModelTrouble as trouble:
+            raise openai.APIConnectionError(message=trouble.message, request=request) from trouble
+
+
+def asked_seconds(headers: Mapping[str, str]) -> float:
+    """Read how long an endpoint asks to wait: milliseconds, seconds or a date; else 0."""
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        with contextlib.suppress(KeyError, ValueError):
+            return float(headers[name]) * scale
+    with contextlib.suppress(KeyError, ValueError):
+        return email.utils.parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time()
+    return 0.0
+
+
 class OpenAIModel:
     """Asks an endpoint that speaks the OpenAI chat completions protocol."""
 
@@ -128,6 +187,7 @@ class OpenAIModel:
         self.base_url = base_url
         self.name = name
         self.budget = budget or Budget()
+        self.gate = Gate(self.budget)
         self.received = 0
         """Pieces of answers that have arrived so far: shows that a long answer is moving."""
         self.client = openai.OpenAI(
@@ -135,7 +195,7 @@ class OpenAIModel:
             base_url=base_url or None,
             max_retries=RETRIES,
             timeout=REQUEST_SECONDS,
-            http_client=client_for(base_url),
+            http_client=client_for(base_url, self.gate),
         )
         self.refused: set[str] = set()
         """Parameters that this endpoint does not take."""
@@ -153,6 +213,8 @@ class OpenAIModel:
                 f"{self.where} gave no answer in time.", hint="raise --max-seconds, or try again"
             ) from None
         except openai.APIError as error:
+            if trouble := self.gate.trouble():
+                raise trouble from None
             self._explain(error)
         answer = Answer(
             without_thinking(answer.text),
@@ -196,6 +258,7 @@ class OpenAIModel:
 
     def _stream(self, parameters: dict[str, Any], request: Request) -> Answer:
         system, prompt = request.system, request.prompt
+        self.gate.wait()
         stream = self.client.chat.completions.create(
             model=self.name,
             messages=[{"role": "system", "content": system}, {"role": "user", "content": prompt}],
@@ -248,13 +311,16 @@ class OpenAIModel:
         raise ModelTrouble(f"{self.where} answers with an error: {said}") from None
 
 
-def client_for(base_url: str) -> openai.DefaultHttpxClient | None:
-    """Give a client without the environment's proxies where the endpoint is on this machine."""
+def client_for(base_url: str, gate: Gate | None = None) -> openai.DefaultHttpxClient:
+    """Give a client that minds the gate, and no proxy where the endpoint is on this machine."""
     import openai
 
     host = urlsplit(base_url).hostname or ""
     on_loopback = host == "localhost" or host.startswith("127.") or host == "::1"
-    return openai.DefaultHttpxClient(trust_env=False) if on_loopback else None
+    hooks: dict[str, list[Callable[..., Any]]] = {}
+    if gate:
+        hooks = {"request": [gate.hold], "response": [gate.heed]}
+    return openai.DefaultHttpxClient(trust_env=not on_loopback, event_hooks=hooks)
 
 
 def first_line(error: BaseException) -> str:

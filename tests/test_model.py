@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from reflexfix.model import (
     OpenAIModel,
     Request,
     ScriptedModel,
+    asked_seconds,
     only_model,
     without_thinking,
 )
@@ -60,6 +64,97 @@ def test_passing_trouble_is_tried_again(status: int) -> None:
     with asking(in_turn(trouble, trouble, Reply("fine"))) as (model, endpoint):
         assert model.complete(ASK).text == "fine"
         assert len(endpoint.asked) == 3
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_one_answer_that_asks_for_patience_holds_back_all_threads(status: int) -> None:
+    arrived: list[float] = []
+
+    def busy_once(_question: str, _body: dict[str, Any]) -> Reply:
+        arrived.append(time.monotonic())
+        if len(arrived) == 1:
+            return Reply(status=status, error="busy", headers={"Retry-After": "1"})
+        return Reply("fine")
+
+    with asking(busy_once) as (model, _), ThreadPoolExecutor(4) as pool:
+        told = pool.submit(model.complete, ASK)
+        while not model.gate.opens:
+            time.sleep(0.01)
+        others = [pool.submit(model.complete, ASK) for _ in range(3)]
+        assert [one.result().text for one in (told, *others)] == ["fine"] * 4
+    assert len(arrived) == 5
+    assert min(arrived[1:]) - arrived[0] >= 1.0
+
+
+def test_a_retry_for_another_reason_is_held_back_too() -> None:
+    arrived: list[float] = []
+    first, second = threading.Event(), threading.Event()
+
+    def broken_then_busy(_question: str, _body: dict[str, Any]) -> Reply:
+        arrived.append(time.monotonic())
+        if len(arrived) == 1:
+            first.set()
+            second.wait(5)
+            return Reply(status=500, error="broken", headers={"Retry-After-Ms": "1"})
+        if len(arrived) == 2:
+            return Reply(status=429, error="busy", headers={"Retry-After": "1"})
+        return Reply("fine")
+
+    with asking(broken_then_busy) as (model, _), ThreadPoolExecutor(2) as pool:
+        broken = pool.submit(model.complete, ASK)
+        first.wait(5)
+        busy = pool.submit(model.complete, ASK)
+        while not model.gate.opens:
+            time.sleep(0.01)
+        second.set()
+        assert broken.result().text == busy.result().text == "fine"
+    assert min(arrived[2:]) - arrived[1] >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kind", "said"),
+    [(30.0, BudgetSpent, "the budget of 30 seconds ends before"), (None, ModelTrouble, "to wait")],
+)
+def test_a_wait_that_is_too_long_is_not_begun(
+    seconds: float | None, kind: type[ModelTrouble], said: str
+) -> None:
+    busy = in_turn(Reply(status=429, error="busy", headers={"Retry-After": "3000"}))
+    started = time.monotonic()
+    with asking(busy, budget=Budget(seconds=seconds)) as (model, endpoint):
+        for _ in range(2):
+            with pytest.raises(kind, match=said):
+                model.complete(ASK)
+        assert len(endpoint.asked) == 1
+    assert time.monotonic() - started < 2
+
+
+def test_a_retry_that_would_have_to_wait_too_long_is_given_up() -> None:
+    def broken(_question: str, _body: dict[str, Any]) -> Reply:
+        model.gate.opens = time.monotonic() + 3000
+        return Reply(status=500, error="broken", headers={"Retry-After-Ms": "1"})
+
+    with asking(broken, budget=Budget(seconds=30)) as (model, endpoint):
+        with pytest.raises(BudgetSpent):
+            model.complete(ASK)
+        assert len(endpoint.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "least", "most"),
+    [
+        ({"retry-after": "7"}, 7, 7),
+        ({"retry-after": "0.5"}, 0.5, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25, 0.25),
+        ({"retry-after": formatdate(time.time() + 3600, usegmt=True)}, 3000, 3600),
+        ({"retry-after": "soon"}, 0, 0),
+        ({"retry-after": "Mon, 99 Foo"}, 0, 0),
+        ({}, 0, 0),
+    ],
+)
+def test_every_form_of_retry_after_is_read(
+    headers: dict[str, str], least: float, most: float
+) -> None:
+    assert least <= asked_seconds(headers) <= most
 
 
 @pytest.mark.parametrize(
