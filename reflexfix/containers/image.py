@@ -18,7 +18,7 @@ from typing import Any
 
 from docker.errors import APIError, BuildError, DockerException, ImageNotFound
 
-from reflexfix import __version__, assets
+from reflexfix import __version__, assets, program
 from reflexfix.containers.engine import Engine, speaking
 from reflexfix.errors import SandboxTrouble
 
@@ -224,9 +224,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
-    )
+    done = program.run(command)
     if done.returncode:
         last = (done.stdout + done.stderr).strip().splitlines()[-1:] or ["no output"]
         raise SandboxTrouble(f"{command[0]} failed: {last[0][:300]}")
@@ -274,7 +272,7 @@ def _download(folder: str, packages: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder]
     command += ["--python-version", PYTHON, "--implementation", "cp", *platforms]
     command += ["--only-binary=:all:", "--disable-pip-version-check", *packages]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = program.run(command)
     if done.returncode:
         errors = [x for x in done.stderr.splitlines() if "ERROR" in x] or done.stderr.splitlines()
         raise SandboxTrouble(
