@@ -83,22 +83,31 @@ def models(choice: ModelChoice, budget: Budget, say: Say) -> Iterator[Models]:
 
 @contextlib.contextmanager
 def embedded(choice: ModelChoice, budget: Budget, say: Say) -> Iterator[Models]:
-    """Run a model on this machine."""
+    """Run a model on this machine: by the server that keeps it warm, else by one of our own."""
+    from reflexfix import local, warm
+
+    path = gguf(choice, say)
+    with contextlib.ExitStack() as open_ones:
+        endpoint, how = open_ones.enter_context(warm.kept(path)), "embedded, kept warm"
+        if endpoint is None:
+            endpoint, how = open_ones.enter_context(local.serve(path)), "embedded"
+        actor = OpenAIModel(endpoint.base_url, endpoint.api_key, endpoint.model, budget)
+        yield _by_role(choice, actor, f"{endpoint.model} ({how})")
+
+
+def gguf(choice: ModelChoice, say: Say) -> Path:
+    """Give the file of the model that runs here, fetching it if it is the embedded one."""
     from reflexfix import local
 
     if choice.model.endswith(".gguf"):
-        path = Path(choice.model).expanduser()
-    elif choice.model:
+        return Path(choice.model).expanduser()
+    if choice.model:
         raise UsageProblem(
             f"There is no endpoint for the model {choice.model}.",
             hint="give --base-url (OPENAI_BASE_URL) or OPENAI_API_KEY, or a .gguf file",
         )
-    else:
-        path = local.model_path()
-        pull(say)
-    with local.serve(path) as endpoint:
-        actor = OpenAIModel(endpoint.base_url, endpoint.api_key, endpoint.model, budget)
-        yield _by_role(choice, actor, f"{endpoint.model} (embedded)")
+    pull(say)
+    return local.model_path()
 
 
 def pull(say: Say) -> None:

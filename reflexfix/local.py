@@ -43,6 +43,10 @@ PIECE_BYTES = 52_428_800
 """Every piece but the last, which is the rest of the file."""
 PIECE_VERSION = "0.2.0"
 
+CONNECTIONS = 64
+"""How many the server listens to at once. llama.cpp's own choice, two more than slots, would leave
+a seventh without any answer while six wait for theirs."""
+
 BLOCK_BYTES = 1 << 20
 SERVER = Path(__file__).with_name("local_server.py")
 
@@ -65,6 +69,12 @@ class Endpoint:
     base_url: str
     api_key: str = field(repr=False)
     model: str
+    process: subprocess.Popen[str] | None = field(default=None, repr=False, compare=False)
+    """The server, where this process started it."""
+
+    def lives(self) -> bool:
+        """Say whether the server, which this process started, has not ended by itself."""
+        return self.process is not None and self.process.poll() is None
 
 
 @dataclass(frozen=True)
@@ -331,7 +341,7 @@ def serve(
     process however that ends. Not covered: off Linux, a kill while the model loads may leave
     the server until it has loaded. Raises ModelTrouble when the model does not start.
     """
-    _need_gguf(path)
+    need_gguf(path)
     key = secrets.token_urlsafe(32)
     settings = {
         "model": str(path),
@@ -342,10 +352,10 @@ def serve(
     }
     with tempfile.TemporaryFile() as log, _child(log, tuning.spins) as process:
         url = _start(process, settings, log, path)
-        yield Endpoint(base_url=f"{url}/v1", api_key=key, model=path.stem)
+        yield Endpoint(f"{url}/v1", key, path.stem, process)
 
 
-def _need_gguf(path: Path) -> None:
+def need_gguf(path: Path) -> None:
     """Refuse what is not a GGUF file before a process is started for it."""
     try:
         with path.open("rb") as handle:
@@ -371,6 +381,8 @@ def _parameters(slots: int, context_tokens: int, tuning: Tuning) -> dict[str, An
         "n_parallel": slots,
         "n_ctx": context_tokens * (1 if tuning.unified else slots),
         "kv_unified": tuning.unified,
+        "n_threads_http": CONNECTIONS,
+        "cache_ram_mib": 0,  # its 8 GB of old prompts would fill up while the server is kept warm
         "cpuparams.n_threads": threads,
         "cpuparams_batch.n_threads": threads,
         "no_extra_bufts": not tuning.repack,

@@ -67,7 +67,7 @@ def _die_with(parent: int) -> None:
 
 def _end_with_standard_input() -> None:
     """End the process when the parent closes its end of the pipe, which its death does too."""
-    while sys.stdin.buffer.read(1):
+    while os.read(0, 1):  # not through sys.stdin, whose lock would break an end for other reasons
         pass
     os._exit(0)  # llama.cpp's own shutdown would wait for the answers in flight
 

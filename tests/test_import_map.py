@@ -21,6 +21,7 @@ MAP: dict[str, set[str]] = {
     "model": {"errors"},
     "program": set(),
     "local": {"errors", "program"},
+    "warm": {"errors", "local"},
     "local_server": set(),
     "memory": set(),
     "feedback": {"attempt"},
@@ -36,7 +37,7 @@ MAP: dict[str, set[str]] = {
     "resampling": {"loop", "suite"},
     "runlog": {"attempt", "errors", "memory", "model", "suite"},
     "show": {"runlog"},
-    "assemble": {"attempt", "containers", "errors", "local", "model", "runlog"},
+    "assemble": {"attempt", "containers", "errors", "local", "model", "runlog", "warm"},
     "solving": {
         "ask", "assemble", "attempt", "containers", "errors", "loop", "memory", "model", "runlog",
         "suite", "task",

@@ -1,6 +1,8 @@
-"""What is fetched or built ahead: the sandbox's image, the embedded model."""
+"""What is fetched, built or started ahead: the sandbox's image, the embedded model."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import click
 
@@ -48,3 +50,62 @@ def model_pull() -> None:
             if step.what:
                 bar.console.print(step.what, highlight=False, markup=False)
     click.echo(local.model_path())
+
+
+@model.command("serve")
+@option("--model", "name", default="", metavar="FILE", help="Another .gguf file.")
+@option(
+    "--idle-minutes",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Ends by itself after that long without a run.",
+)
+@click.option("--foreground", is_flag=True, help="Stay, in place of going to the background.")
+def model_serve(name: str, idle_minutes: float, foreground: bool) -> None:
+    """Keep the model loaded in the background, for every run to find."""
+    from reflexfix import assemble, local, warm
+
+    path = assemble.gguf(assemble.ModelChoice(model=name), lambda line: click.echo(line, err=True))
+    local.need_gguf(path)
+    if foreground:
+        for line in warm.keep(path, idle_minutes):
+            click.echo(line, err=True)
+        return
+    if not warm.start(path, idle_minutes):
+        click.echo("a server runs already:")
+    for line in warm_lines():
+        click.echo(line)
+
+
+@model.command("stop")
+def model_stop() -> None:
+    """End the server that `serve` started."""
+    from reflexfix import warm
+
+    click.echo("stopped" if warm.stop() else "no server runs")
+
+
+@model.command("status")
+def model_status() -> None:
+    """Say whether the model is here, and whether a server keeps it warm."""
+    from reflexfix import local
+
+    path = local.model_path()
+    size = f"{local.MODEL_BYTES / 1e9:.2f} GB"
+    here = f"{size} in {path.parent}" if local.is_pulled() else f"not here; {size} to fetch"
+    click.echo(f"{local.MODEL_NAME}: {here}")
+    for line in warm_lines():
+        click.echo(line)
+
+
+def warm_lines() -> Iterator[str]:
+    """Say what the server is and does."""
+    from reflexfix import warm
+
+    pid, about = warm.running(), warm.record()
+    if about:
+        yield warm.described(about)
+        yield "in use" if warm.in_use() else "idle"
+    else:
+        yield f"a server loads the model (process {pid})" if pid else "no server runs"
