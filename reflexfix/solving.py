@@ -95,18 +95,11 @@ def need_packages(task: Task, user: UserTests | None, sandbox: ContainerSandbox)
     """Hold that the image has what the file imports. Raises UsageProblem with the line to add."""
     wanted = tuple(dict.fromkeys([*task.packages, *(user.packages if user else ())]))
     missing = sandbox.missing(wanted)
-    if missing and task.language == "rust":
-        raise UsageProblem(
-            f"{task.path.name} uses {', '.join(missing)}; the sandbox has no crates, "
-            "only the standard library.",
-            hint="leave the `use` line out if nothing needs it",
-        )
     if missing:
-        names = " ".join(f"--with {name}" for name in missing)
-        table = ", ".join(f'"{name}"' for name in missing)
+        remedy = task.remedy(missing)
         raise UsageProblem(
-            f"{task.path.name} imports {', '.join(missing)}, which the sandbox does not have.",
-            hint=f"add {names}, or [tool.reflexfix.sandbox] packages = [{table}] to pyproject.toml",
+            f"{task.path.name} uses {', '.join(missing)}, which the sandbox does not have.",
+            hint=remedy,
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sandbox import candidate, judging, process, results, wire
+from sandbox.crates import USE
 from sandbox.job import Host, Inbox, Job, TooMuchOutput
 from sandbox.results import BLANK
 
@@ -127,7 +129,7 @@ def command(order: dict[str, Any], emit: str) -> list[str]:
         RUSTC, f"--edition={order['edition']}", "--crate-name=reflexfix_crate", *kind,
         "--error-format=json", "--cap-lints=allow", f"--extern=reflexfix_wire={WIRE}",
         "-Cdebuginfo=0", "-Cstrip=debuginfo", "-Ccodegen-units=1", "-Clink-arg=-fuse-ld=lld",
-        order["module"],
+        *crates()["arguments"], order["module"],
     ]  # fmt: skip
 
 
@@ -188,6 +190,23 @@ def home_of(span: dict[str, Any]) -> dict[str, Any] | None:
             return {**place, "label": span["label"]}
         place = (place.get("expansion") or {}).get("span")
     return None
+
+
+# ---------------------------------------------------------------- crates from elsewhere
+
+
+@functools.cache
+def crates() -> dict[str, Any]:
+    """Say which crates the image has beside the standard library, and how they are found."""
+    if not USE.exists():
+        return {"names": [], "arguments": []}
+    return dict(json.loads(USE.read_text()))
+
+
+def probe(host: Host, order: dict[str, Any]) -> None:
+    """Say which crates the image does not have."""
+    missing = [name for name in order["modules"] if name not in crates()["names"]]
+    host.say(say="probe", nonce=order["nonce"], missing=missing)
 
 
 # ---------------------------------------------------------------- the tests' crate
@@ -435,5 +454,6 @@ def said(data: bytes) -> dict[str, Any]:
 
 def warm() -> None:
     """Load what all libraries stand on, once, where the image has it."""
+    crates()
     if Path(WIRE).exists():
         ctypes.CDLL(WIRE, mode=ctypes.RTLD_GLOBAL)

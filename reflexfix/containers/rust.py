@@ -176,10 +176,6 @@ class RustSandbox(ContainerSandbox):
     def _reply_seconds(self) -> float:
         return self.limits.compile_seconds + super()._reply_seconds()
 
-    def missing(self, modules: tuple[str, ...]) -> tuple[str, ...]:
-        """The image has the standard library alone, so every crate is missing."""
-        return modules
-
 
 def key_of(candidate: Candidate, cases: list[Case]) -> str:
     """Name a library by all that it is made of."""

@@ -61,7 +61,14 @@ class RustTask:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        return crates_used(self.root, self.crate.edition)
+        return crates_used(self.root, self.crate.dependencies)
+
+    def remedy(self, missing: tuple[str, ...]) -> str:
+        leave = "leave the `use` line out if nothing needs it"
+        if not self.crate.dependencies:
+            return f"{leave}; crates can be had where a Cargo.toml above the file asks for them"
+        command = f"reflexfix sandbox build --with-crates {self.crate.folder}"
+        return f"`{command}` builds in what its Cargo.toml asks for; or {leave}"
 
     @property
     def old_body(self) -> str:
@@ -170,7 +177,9 @@ class RustTask:
     def user_tests(self, path: Path) -> UserTests:
         data = read_file(path, MAX_BYTES)
         found = self.tests_in(data, path)
-        return UserTests(files={path.name: data}, paths=(path.name,), cases=found)
+        crates = crates_used(syntax.parse(data), self.crate.dependencies)
+        packages = tuple(name for name in crates if name != self.crate.name)
+        return UserTests({path.name: data}, (path.name,), packages=packages, cases=found)
 
     def tests_in(self, data: bytes, path: Path) -> tuple[Case, ...]:
         """Make cases of a text of tests; `path` names it. Raises UsageProblem."""
