@@ -1,6 +1,7 @@
 """Judge the reference solutions of HumanEval in Rust, and wrong ones, by the product's sandbox.
 
     python benchmarks/humaneval_rs.py HUMANEVAL_X [REFLEXION_RS] [--only 0,5] [--workers 2]
+                                      [--crates FOLDER]
 
 HUMANEVAL_X is HumanEval-X's humaneval_rust.jsonl.gz, which has solutions and `#[test]` modules.
 REFLEXION_RS is humaneval-rs.jsonl of the Reflexion repository (MultiPL-E form): prompts and a
@@ -11,6 +12,14 @@ A test that is all one comment (it needs a crate) is laid open.
 Every row whose solution needs no crate must be right; `use` lines of crates that nothing needs
 are left out. For each row the body is also replaced by a constant of the return type, which must
 be judged wrong; rows whose tests cannot tell are named.
+
+With `--crates`, the `use` lines stay, and the layer that `reflexfix sandbox build --with-crates
+FOLDER` made is used, of a crate that asks for rand, regex and md5; the rows that need a crate are
+judged then. What does not compile with the versions there is named as that.
+
+Fails (exit code 1) when a row is not right, when a row other than NEED_A_CRATE is said to need one
+or one of these is not, when a constant is judged right in a row other than CANNOT_TELL, or none of
+the constants fits a row, or when fewer than 95 in 100 rows are judged in two processes.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ which features hold) is kept in USE; the image that runs candidates gets that an
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -101,14 +102,14 @@ def keep(told: list[str]) -> None:
             shutil.copytree(out, READY / "native" / str(number), symlinks=True)
             new = str(FOLDER / "native" / str(number))
             arguments = [text.replace(str(out), new) for text in arguments]
-    pairs = zip(arguments, arguments[1:], strict=False)
+    pairs = itertools.pairwise(arguments)
     names = [text.partition("=")[0] for flag, text in pairs if flag == "--extern"]
     (READY / USE.name).write_text(json.dumps({"names": names, "arguments": arguments}))
 
 
 def kept(told: list[str]) -> Iterator[str]:
     """Leave out what a compilation of ours says itself."""
-    for flag, value in zip(told, told[1:], strict=False):
+    for flag, value in itertools.pairwise(told):
         if flag in PAIRS:
             yield from (flag, value)
 

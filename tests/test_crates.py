@@ -203,7 +203,9 @@ pub fn hello(name: &str) -> String {
     todo!()
 }
 """
-ANSWER = "```rust\nuse rx_greet::greet;\npub fn hello(name: &str) -> String {\n    greet(name)\n}\n```"
+ANSWER = (
+    "```rust\nuse rx_greet::greet;\npub fn hello(name: &str) -> String {\n    greet(name)\n}\n```"
+)
 
 
 @pytest.mark.container

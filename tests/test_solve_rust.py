@@ -234,6 +234,17 @@ def test_ill_typed_tests_are_dropped_one_by_one_with_the_reason(
     assert "E0308" in shown or "E0277" in shown
 
 
+def test_the_second_question_for_tests_speaks_rust(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "m.rs").write_text("pub fn double(x: i32) -> i32 {\n    todo!()\n}\n")
+    answers = scripted(implement=[RIGHT], write_tests=["Here are no tests.", OWN])
+    with serving(answers) as endpoint:
+        ran = command("solve", "m.rs", "--base-url", endpoint.url)
+        asked = [body for question, body, _ in endpoint.asked if question == "write_tests"]
+    assert ran.code == 0, ran.err
+    first, second = (body["messages"][1]["content"] for body in asked)
+    assert "`assert_eq!` lines only" in second and "`assert_eq!` lines only" not in first
+
+
 def test_your_own_tests_file_is_a_trusted_evaluator(tmp_path: Path, command: Command) -> None:
     (tmp_path / "m.rs").write_text("fn double(x: i32) -> i32 {\n    x * 3\n}\n")
     tests = tmp_path / "checks.rs"

@@ -91,7 +91,7 @@ def _build_steps(engine: Engine, recipe: Recipe) -> Iterator[str]:
 
 def _build_plain(engine: Engine, recipe: Recipe) -> Iterator[str]:
     yield from ensure_base(engine)
-    yield f"building {recipe.tag} ({_WHAT[recipe.stage]})"
+    yield f"building {recipe.tag}: {_WHAT[recipe.stage]} ({COST[recipe.stage]})"
     base = engine.client.images.get(BASE)
     digests = base.attrs.get("RepoDigests") or []
     labels = {
@@ -104,9 +104,11 @@ def _build_plain(engine: Engine, recipe: Recipe) -> Iterator[str]:
 
 _WHAT = {
     "python": "Python and pytest from Debian's packages",
-    "rust": "Python, rustc and lld from Debian's packages; takes minutes, and 1 GB",
-    "cargo": "cargo from Debian's packages, to build crates with",
+    "rust": "Python, rustc and lld from Debian's packages",
+    "cargo": "cargo from Debian's packages, which builds crates",
 }
+COST = {"python": "a minute, 0.2 GB", "rust": "minutes, 1 GB", "cargo": "a minute, 0.1 GB more"}
+"""How long a build takes about, and what it leaves on the disk, by stage."""
 
 
 def build_with_network(
