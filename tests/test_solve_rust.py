@@ -11,11 +11,10 @@ import pytest
 from conftest import Command
 from endpoint import scripted, serving
 
-from reflexfix import assemble
-from reflexfix.attempt import Limits, Suite, Verdict
+from reflexfix.attempt import Suite, Verdict
 from reflexfix.containers import container as containers
 from reflexfix.containers.engine import Engine
-from reflexfix.containers.rust import RustSandbox, limits_for
+from reflexfix.containers.rust import RustSandbox
 from reflexfix.task import open_task
 
 pytestmark = [pytest.mark.container, pytest.mark.usefixtures("no_orphan_left")]
@@ -90,14 +89,6 @@ def no_orphan_left(engine: Engine) -> Iterator[None]:
 
 def fenced(code: str) -> str:
     return f"Here it is:\n\n```rust\n{code}\n```\nDone."
-
-
-@pytest.fixture(scope="module")
-def rust_sandbox(engine: Engine) -> Iterator[RustSandbox]:
-    """One sandbox for what these tests judge themselves."""
-    image = assemble.ready_image(engine, (), print, "rust")
-    with RustSandbox(engine, image, limits_for(Limits())) as opened:
-        yield opened
 
 
 def setup_case(shared: Path, folder: Path, case: str) -> tuple[Path, list[str]]:

@@ -26,6 +26,8 @@ class Crate:
     folder: Path = Path()
     dependencies: frozenset[str] = frozenset()
     """Names of the crates that it asks for, as code spells them."""
+    targets: tuple[str, ...] = ()
+    """Root files that Cargo.toml names, below its folder."""
 
 
 def around(path: Path) -> Crate:
@@ -44,7 +46,31 @@ def _read(folder: Path) -> Crate:
         edition = _workspace_edition(folder)
     name = str(package.get("name", "")).replace("-", "_")
     edition = edition if edition in EDITIONS else EDITION
-    return Crate(edition, name, folder, frozenset(_dependencies(table)))
+    targets = tuple(_targets(table))
+    return Crate(edition, name, folder, frozenset(_dependencies(table)), targets)
+
+
+def _targets(table: dict[str, Any]) -> Iterator[str]:
+    yield str((table.get("lib") or {}).get("path", "src/lib.rs"))
+    yield "src/main.rs"
+    for kind in ("bin", "example", "test", "bench"):
+        yield from (str(one["path"]) for one in table.get(kind) or [] if "path" in one)
+
+
+def roots(path: Path, crate: Crate) -> list[Path]:
+    """List the root files of crates that a file may belong to, the likeliest first.
+
+    Without a Cargo.toml these are the `lib.rs` and `main.rs` beside the file and above.
+    """
+    if not crate.targets:
+        above = list(path.parents)[:4]
+        found = [folder / name for folder in above for name in ("lib.rs", "main.rs")]
+    else:
+        found = [crate.folder / name for name in crate.targets]
+        for folder in ("src/bin", "examples", "tests", "benches"):
+            found += sorted(crate.folder.glob(f"{folder}/*.rs"))
+            found += sorted(crate.folder.glob(f"{folder}/*/main.rs"))
+    return [file for file in dict.fromkeys(found) if file.is_file()]
 
 
 def _dependencies(table: dict[str, Any]) -> Iterator[str]:
