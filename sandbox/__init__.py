@@ -47,8 +47,11 @@ cut (see `results.py`) so that no verdict is too large for the outside.
 "values" judges nothing: it loads a reference solution, runs `source` where its names are known,
 and gives the text that this leaves in `__reflexfix_text__`, to be kept outside as opaque text.
 
-Rust (`rust.py`, `wire.rs`). A crate is two files: the user's, which ends with a `mod` line, and
-`reflexfix_module.rs`, which that line names. In the candidate's crate it answers calls of the
+Rust (`rust.py`, `wire.rs`). A crate is the user's file, which ends with a `mod` line, and
+`reflexfix_module.rs`, which that line names; `module` is the file that the compiler is given, the
+user's or the root of the crate that it comes with. A target inside of another function is copied,
+with what stands beside it, into `reflexfix_copies.rs`, and the `mod` line is there. "probe" asks for
+crates, which an image has where `crates.py` built them. In the candidate's crate it answers calls of the
 target; in the tests' crate, whose target is a typed stub, and where one crate holds both, it is
 written inside from `tests` (each {"name", "source", "mode", "control"}: the body of a function).
 "rust-tests" compiles the tests in a container that no candidate enters: `library` is base64, to
