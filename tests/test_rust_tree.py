@@ -103,3 +103,21 @@ def test_a_crate_that_is_too_large_is_refused(
     lay(tmp_path, {"m.rs": "mod a;\nmod b;\n" + TODO, "a.rs": "", "b.rs": ""})
     with pytest.raises(UsageProblem, match="too large to be compiled with it"):
         open_task(tmp_path / "m.rs", None, False)
+
+
+@pytest.mark.parametrize(
+    ("shape", "written"),
+    [
+        ("use crate::one;\n" + TODO, "use crate::shape::area;"),
+        (TODO, "use crate as geo;"),
+    ],
+)
+def test_a_test_takes_from_the_crate_by_its_name(tmp_path: Path, shape: str, written: str) -> None:
+    lib = "pub mod shape;\npub fn one() {}\n"
+    lay(tmp_path, {"Cargo.toml": MANIFEST, "src/lib.rs": lib, "src/shape.rs": shape})
+    task = open_task(tmp_path / "src/shape.rs", None, False)
+    tests = "use geo::shape::area;\n#[test]\nfn a() {\n    assert_eq!(area(1), 1);\n}\n"
+    assert task.tests_in(tests.encode(), tmp_path / "t.rs")[0].source.startswith(written)
+    inline = "#[test]\nfn a() {\n    assert_eq!(geo::shape::area(1), 1);\n}\n"
+    case = task.tests_in(inline.encode(), tmp_path / "t.rs")[0]
+    assert case.source.startswith("use crate as geo;")

@@ -108,7 +108,8 @@ class RustTask:
             target=self.found.own_name,
             owner=syntax.name_of(owner) if owner is not None else "",
             is_trait_method=owner is not None and owner.child_by_field_name("trait") is not None,
-            crate=self.crate.name,
+            crate=self.crate.name if self.crate.name not in self.names else "",
+            is_whole=bool(self.tree.others) or trees.is_root(self.path.absolute(), self.crate),
         )
 
     @cached_property
