@@ -326,6 +326,9 @@ def build_tests(host: Host, order: dict[str, Any]) -> None:
     library = b"" if order["check"] or found.compiled.status else LIBRARY.read_bytes()
     names = [test["name"] for test in found.tests]
     told = {"problem": found.compiled.problem, "dropped": found.dropped, "names": names}
+    told["errors"] = [
+        [e.text, *place] for e in found.compiled.errors[:20] for place in e.places[:1]
+    ]
     text = base64.b64encode(library).decode("ascii")
     host.say(say="built", nonce=order["nonce"], library=text, **told)
 

@@ -236,6 +236,41 @@ def test_the_second_question_for_tests_speaks_rust(tmp_path: Path, command: Comm
     assert "`assert_eq!` lines only" in second and "`assert_eq!` lines only" not in first
 
 
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ('fn other() -> i32 { "a" }\n', "error[E0308]: mismatched types\n  at m.rs:1: fn other()"),
+        ("#![feature(never_type)]\n", "error[E0554]"),
+        ("use std::nothing::Here;\n", "error[E0432]: unresolved import `std::nothing`"),
+    ],
+)
+def test_a_file_that_does_not_compile_elsewhere_ends_the_run_before_a_token_is_bought(
+    tmp_path: Path, command: Command, file: str, said: str
+) -> None:
+    (tmp_path / "m.rs").write_text(file + "pub fn double(x: i32) -> i32 {\n    todo!()\n}\n")
+    with serving(scripted()) as endpoint:
+        ran = command("solve", "m.rs", "--base-url", endpoint.url)
+        assert endpoint.asked == []
+    assert ran.code == 2
+    assert f"m.rs does not compile as it is: {said}" in ran.err
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "use std::fmt::Display;\nfn double(x: i32) -> impl Display + Clone {\n    todo!()\n}\n",
+        "const fn double(x: usize) -> usize {\n    todo!()\n}\nstatic A: [u8; double(1)] = [0];\n",
+        "fn double(x: i32) -> i32 {\n}\n",
+    ],
+)
+def test_what_the_unwritten_body_is_to_blame_for_ends_no_run(
+    tmp_path: Path, file: str, rust_sandbox: RustSandbox
+) -> None:
+    (tmp_path / "m.rs").write_text(file)
+    task = open_task(tmp_path / "m.rs")
+    assert rust_sandbox.broken(task.candidate(task.original)) == ""
+
+
 def test_your_own_tests_file_is_a_trusted_evaluator(tmp_path: Path, command: Command) -> None:
     (tmp_path / "m.rs").write_text("fn double(x: i32) -> i32 {\n    x * 3\n}\n")
     tests = tmp_path / "checks.rs"

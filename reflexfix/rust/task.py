@@ -206,7 +206,7 @@ class RustTask:
 
     def candidate(self, file: bytes) -> Candidate:
         served = stub.server(self.found, self.parameters) if self.parameters is not None else ""
-        body = self.found.body
+        node, body = self.found.node, self.found.body
         if self.parameters is not None:
             edits = stub.stub_edits(self.found, self.parameters)
         else:
@@ -218,6 +218,7 @@ class RustTask:
             is_async=self.found.is_async,
             stub_files=self._crate(splice.applied(self.source, edits)),
             edition=self.crate.edition,
+            place=(self.tree.own, node.start_point[0] + 1, node.end_point[0] + 1),
         )
 
     def _crate(self, file: bytes) -> dict[str, bytes]:
