@@ -40,7 +40,7 @@ class Ask:
 
     def write_tests(self, again: bool = False) -> Answer:
         """Ask for unit tests; the second time, say that none of the first were usable."""
-        note = _AGAIN if again else ""
+        note = assets.prompt(self.task.language, "again") if again else ""
         return self._ask("write_tests", self.tester, None, count=str(self.test_count), note=note)
 
     def improve(self, attempt: Attempt, memory: Memory, warmer: float | None = None) -> Answer:
@@ -102,7 +102,6 @@ class Ask:
 
 
 _COMMENT = {"python": "#", "rust": "//"}
-_AGAIN = "Plain assert statements only, one a line, each calling the function.\n"
 _UNTESTED = "(no test was run; judge by the task alone, and answer `done` if the code is right)"
 
 

@@ -12,6 +12,8 @@ from reflexfix.attempt import Limits
 from reflexfix.containers import engine as engines
 from reflexfix.containers import image as images
 from reflexfix.containers import rust
+from reflexfix.containers.crates import Crates
+from reflexfix.containers.crates import around as crates_around
 from reflexfix.containers.engine import Engine
 from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import UsageProblem
@@ -150,10 +152,14 @@ def engine() -> Engine:
 
 
 def ready_image(
-    found: Engine, packages: tuple[str, ...], say: Say, language: str = "python"
+    found: Engine,
+    packages: tuple[str, ...],
+    say: Say,
+    language: str = "python",
+    crates: Crates | None = None,
 ) -> str:
     """Give the id of the image, building it on first use. Raises SandboxTrouble."""
-    recipe = images.Recipe(language, packages if language == "python" else ())
+    recipe = images.Recipe(language, packages if language == "python" else (), crates)
     there = images.find(found, recipe)
     if there is None:
         for step in images.build(found, recipe):
@@ -170,16 +176,28 @@ def sandbox(
     say: Say,
     pool: int = 1,
     language: str = "python",
+    file: Path | None = None,
 ) -> Iterator[ContainerSandbox]:
-    """Open the sandbox for as long as the `with` lasts; orphans of dead runs are removed first."""
+    """Open the sandbox for as long as the `with` lasts; orphans of dead runs are removed first.
+
+    Crates that were built for the crate of `file` are there too; they are not built now.
+    """
     from reflexfix.containers import container as containers
 
     with contextlib.closing(engine()) as found:
-        image = ready_image(found, packages, say, language)
+        crates = built_crates(found, file) if language == "rust" and file is not None else None
+        image = ready_image(found, packages, say, language, crates)
         with engines.speaking(found):
             containers.sweep(found)
         with opened_for(language, found, image, limits, pool) as opened:
             yield opened
+
+
+def built_crates(found: Engine, file: Path) -> Crates | None:
+    """Give the crates that a file's crate asks for, if `sandbox build` has built them."""
+    asked = crates_around(file)
+    there = asked is not None and images.find(found, images.Recipe("rust", crates=asked))
+    return asked if there else None
 
 
 def opened_for(

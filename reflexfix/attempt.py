@@ -200,6 +200,8 @@ class Candidate:
     """The files as the user wrote them: what the test's side is made of."""
     edition: str = ""
     """The edition of a Rust crate."""
+    place: tuple[str, int, int] = ("", 0, 0)
+    """File, first and last line of the target as the user wrote it."""
 
 
 @dataclass(frozen=True)
@@ -280,4 +282,8 @@ class TypeChecker(Protocol):
 
     def type_check(self, candidate: Candidate, cases: tuple[Case, ...]) -> dict[str, str]:
         """Name the cases that do not compile against the stub, with the reason."""
+        ...
+
+    def broken(self, candidate: Candidate) -> str:
+        """Say what is wrong with a file elsewhere than in its target; "" when it compiles."""
         ...

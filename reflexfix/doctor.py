@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from reflexfix import assemble, conformance
 from reflexfix.assemble import ModelChoice
 from reflexfix.attempt import Candidate, Case, Limits, Suite
 from reflexfix.containers import image as images
 from reflexfix.containers.engine import Engine
-from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import ReflexfixError, SandboxTrouble
 from reflexfix.model import only_model
+from reflexfix.task import open_task
 
 NEEDED_BYTES = 2 * 10**9
 
@@ -29,9 +31,11 @@ class Finding:
     """What a solve would end with for this; 0 when it would still work."""
 
 
-def check_up(choice: ModelChoice, packages: tuple[str, ...] = ()) -> Iterator[Finding]:
+def check_up(
+    choice: ModelChoice, packages: tuple[str, ...] = (), language: str = "python"
+) -> Iterator[Finding]:
     """Look at engine, image, limits, model and disk, in the order in which a solve needs them."""
-    yield from _sandbox(packages)
+    yield from _sandbox(packages, language)
     yield from _model(choice)
     yield from _disk()
 
@@ -45,27 +49,31 @@ def promises(packages: tuple[str, ...] = ()) -> Iterator[Finding]:
             yield Finding("promise", held.kept, f"{held.claim}: {held.said}", code)
 
 
-def _sandbox(packages: tuple[str, ...]) -> Iterator[Finding]:
+def _sandbox(packages: tuple[str, ...], language: str) -> Iterator[Finding]:
     try:
         engine = assemble.engine()
         yield Finding("engine", True, f"{engine} at {engine.url}, cgroup v{engine.cgroup}")
-        image = images.find(engine, images.Recipe(packages=packages))
+        recipe = images.Recipe(language, packages if language == "python" else ())
+        image = images.find(engine, recipe)
         if image is None:
-            yield Finding("image", True, "not built yet: the first solve builds it")
+            first = "the first solve" if language == "python" else "the first .rs file"
+            cost = images.COST[language]
+            yield Finding("image", True, f"not built yet: {first} builds it ({cost})")
             return
-        yield Finding("image", True, f"{image[7:19]}")
-        yield from _walls(engine, image)
+        yield Finding("image", True, f"{language} {image[7:19]}")
+        yield from _walls(engine, image, language)
     except ReflexfixError as error:
         yield Finding("sandbox", False, str(error), error.exit_code)
 
 
-def _walls(engine: Engine, image: str) -> Iterator[Finding]:
+def _walls(engine: Engine, image: str, language: str) -> Iterator[Finding]:
     """Look at a container's walls from within, and have a right and a wrong body judged."""
-    with ContainerSandbox(engine, image, Limits(), pool=1) as sandbox:
+    with assemble.opened_for(language, engine, image, Limits(), pool=1) as sandbox:
         python, weak = sandbox.weaknesses()
         held = "; ".join(weak) or "memory, processes, files, no network, read-only, seccomp"
         yield Finding("limits", not weak, f"Python {python}: {held}")
-        right, wrong = (sandbox.run(_sample(body), _SUITE) for body in ("return x + 1", "return x"))
+        sample = _sample if language == "python" else _rust_sample
+        right, wrong = (sandbox.run(*sample(body)) for body in ("x + 1", "x"))
         if not right.solved or wrong.solved or right.control != "held":
             raise SandboxTrouble("A sample was judged wrongly.", hint="`reflexfix sandbox build`")
         yield Finding("verdict", True, f"a sample is judged rightly in {right.seconds:.2f} s")
@@ -79,9 +87,21 @@ _SUITE = Suite(
 )
 
 
-def _sample(body: str) -> Candidate:
-    file = f"def sample(x):\n    {body}\n".encode()
-    return Candidate({"m.py": file}, "m", "sample", stub_files={"m.py": _STUB})
+def _sample(body: str) -> tuple[Candidate, Suite]:
+    file = f"def sample(x):\n    return {body}\n".encode()
+    return Candidate({"m.py": file}, "m", "sample", stub_files={"m.py": _STUB}), _SUITE
+
+
+def _rust_sample(body: str) -> tuple[Candidate, Suite]:
+    """Make a sample as a solve would: from a file, and an answer to read."""
+    with tempfile.TemporaryDirectory(prefix="reflexfix-doctor-") as folder:
+        file = Path(folder, "sample.rs")
+        file.write_text("fn sample(x: i32) -> i32 {\n    todo!()\n}\n")
+        task = open_task(file)
+    cases, _ = task.own_tests("assert_eq!(sample(1), 2);", [])
+    control, value = task.control(cases)
+    reading = task.read(f"fn sample(x: i32) -> i32 {{\n    {body}\n}}")
+    return task.candidate(reading.file), Suite(tuple(cases), None, control, value)
 
 
 def _model(choice: ModelChoice) -> Iterator[Finding]:

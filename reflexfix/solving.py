@@ -11,7 +11,17 @@ from typing import Any, Protocol
 from reflexfix import runlog
 from reflexfix.ask import Ask
 from reflexfix.assemble import Models, Say
-from reflexfix.attempt import SOLVED, Attempt, Label, Limits, Sandbox, Suite, UserTests, Verdict
+from reflexfix.attempt import (
+    SOLVED,
+    Attempt,
+    Label,
+    Limits,
+    Sandbox,
+    Suite,
+    TypeChecker,
+    UserTests,
+    Verdict,
+)
 from reflexfix.containers import image as images
 from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import BudgetSpent, ReflexfixError, UsageProblem
@@ -95,18 +105,11 @@ def need_packages(task: Task, user: UserTests | None, sandbox: ContainerSandbox)
     """Hold that the image has what the file imports. Raises UsageProblem with the line to add."""
     wanted = tuple(dict.fromkeys([*task.packages, *(user.packages if user else ())]))
     missing = sandbox.missing(wanted)
-    if missing and task.language == "rust":
-        raise UsageProblem(
-            f"{task.path.name} uses {', '.join(missing)}; the sandbox has no crates, "
-            "only the standard library.",
-            hint="leave the `use` line out if nothing needs it",
-        )
     if missing:
-        names = " ".join(f"--with {name}" for name in missing)
-        table = ", ".join(f'"{name}"' for name in missing)
+        remedy = task.remedy(missing)
         raise UsageProblem(
-            f"{task.path.name} imports {', '.join(missing)}, which the sandbox does not have.",
-            hint=f"add {names}, or [tool.reflexfix.sandbox] packages = [{table}] to pyproject.toml",
+            f"{task.path.name} uses {', '.join(missing)}, which the sandbox does not have.",
+            hint=remedy,
         )
 
 
@@ -118,9 +121,11 @@ def as_it_stands(
     Raises UsageProblem when the user's tests cannot even be loaded.
     """
     suite = Suite(cases=tuple(trusted_cases(task, rules.suite)), user=user)
-    if suite.empty:
-        return Verdict()
-    verdict = sandbox.run(task.candidate(task.original), suite)
+    verdict = Verdict()
+    if not suite.empty:
+        verdict = sandbox.run(task.candidate(task.original), suite)
+    if suite.empty or verdict.problem:
+        hold_together(task, sandbox)
     for one in verdict.judged:
         not_loaded = one.result.status == "error" and one.case.name in (user.paths if user else ())
         if not_loaded and any(sign in one.result.message for sign in _LOADING):
@@ -131,6 +136,12 @@ def as_it_stands(
     if user is not None and not any(one.case.origin == "user" for one in verdict.judged):
         raise UsageProblem(f"{', '.join(user.paths)} holds no test that could be run.")
     return verdict
+
+
+def hold_together(task: Task, sandbox: Sandbox) -> None:
+    """Hold that a file compiles but for its target. Raises UsageProblem with what is wrong."""
+    if isinstance(sandbox, TypeChecker) and (said := sandbox.broken(task.candidate(task.original))):
+        raise UsageProblem(f"{task.path.name} does not compile as it is: {said}")
 
 
 _LOADING = ("ImportError", "ModuleNotFoundError", "SyntaxError", "cannot import name")

@@ -58,6 +58,10 @@ class Task(Protocol):
         """Modules from elsewhere that the file needs."""
         ...
 
+    def remedy(self, missing: tuple[str, ...]) -> str:
+        """Say what to do about modules that the sandbox does not have."""
+        ...
+
     @property
     def old_body(self) -> str:
         """The body as it stands in the file, to be repaired; "" for a stub."""

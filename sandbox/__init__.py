@@ -47,19 +47,23 @@ cut (see `results.py`) so that no verdict is too large for the outside.
 "values" judges nothing: it loads a reference solution, runs `source` where its names are known,
 and gives the text that this leaves in `__reflexfix_text__`, to be kept outside as opaque text.
 
-Rust (`rust.py`, `wire.rs`). A crate is two files: the user's, which ends with a `mod` line, and
-`reflexfix_module.rs`, which that line names. In the candidate's crate it answers calls of the
-target; in the tests' crate, whose target is a typed stub, and where one crate holds both, it is
-written inside from `tests` (each {"name", "source", "mode", "control"}: the body of a function).
-"rust-tests" compiles the tests in a container that no candidate enters: `library` is base64, to
-be kept outside as opaque bytes and handed to the containers of all attempts; `names` are the
-tests in it; `dropped` maps those that do not compile to what the compiler says; with `check` only
-types are checked. `limits` has "compile_seconds" too. A problem's status may be compile-error,
-compile-timeout or memory, its message the first errors in the user's own lines. Where `split`
-is false the order "tests" has no library: candidate and tests are compiled as one crate then.
-The candidate's library is loaded in C before the order "tests" is read; that of the tests has no
-name in the file system, and is loaded in T alone. A test counts as passed when the library
-holds as many tests as `names` says, T has said so, and T has ended with status 0.
+Rust (`rust.py`, `wire.rs`). A crate is the user's file, which ends with a `mod` line, and
+`reflexfix_module.rs`, which that line names; `module` is the file that the compiler is given, the
+user's or the root of the crate that it comes with. A target inside of another function is copied,
+with what stands beside it, into `reflexfix_copies.rs`, and the `mod` line is there. "probe" asks
+for crates, which an image has where `crates.py` built them. In the candidate's crate that answers
+calls of the target; in the tests' crate, whose target is a typed stub, and where one crate holds
+both, it is written inside from `tests` (each {"name", "source", "mode", "control"}: the body of a
+function). "rust-tests" compiles the tests in a container that no candidate enters: `library` is
+base64, to be kept outside as opaque bytes and handed to the containers of all attempts; `names`
+are the tests in it; `dropped` maps those that do not compile to what the compiler says; `errors`
+are those that lie in no test, each [text, file, line]; with `check` only types are checked.
+`limits` has "compile_seconds" too. A problem's status may be compile-error, compile-timeout or
+memory, its message the first errors in the user's own lines. Where `split` is false the order
+"tests" has no library: candidate and tests are compiled as one crate then. The candidate's library
+is loaded in C before the order "tests" is read; that of the tests has no name in the file system,
+and is loaded in T alone. A test counts as passed when the library holds as many tests as `names`
+says, T has said so, and T has ended with status 0.
 
 How the split is kept: S makes itself non-dumpable before anything else, so no other process
 of the container can open its descriptors or memory; nor those of any other process that it

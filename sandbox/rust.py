@@ -9,25 +9,29 @@ from __future__ import annotations
 import base64
 import contextlib
 import ctypes
+import functools
 import json
 import os
-import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from sandbox import candidate, judging, process, results, wire
+from sandbox.crates import USE
 from sandbox.job import Host, Inbox, Job, TooMuchOutput
 from sandbox.results import BLANK
 
 RUSTC = "/usr/bin/rustc"
 WIRE = "/sandbox/libreflexfix_wire.so"
+LINKER = "/sandbox/linker"
 FOLDER = Path("/tmp/rust")
 MODULE = "reflexfix_module.rs"
 """The file beside the user's: what serves the candidate, or the tests."""
+COPIES = "reflexfix_copies.rs"
+"""The file with what is written inside of a function, once more; its errors are said already."""
 LIBRARY = FOLDER / "library.so"
 SAID_BYTES = 2**20
 """How much of what the compiler says is read; after that it is ended."""
@@ -68,13 +72,8 @@ def compiled(job: Job, files: dict[str, bytes], emit: str = "link") -> Compiled:
     """Compile the crate, within its limits; the library is a file in FOLDER then."""
     write(files)
     job.output.start()
-    said, theirs = os.pipe()
-    os.set_blocking(said, False)
     kills = process.out_of_memory_kills()
-    pid = job.fork()
-    if pid == 0:
-        be_the_compiler(command(job.order, emit), theirs, job.output.write_end)
-    os.close(theirs)
+    pid, said = told(job, command(job.order, emit))
     inbox = Inbox(said)
     until = time.monotonic() + float(job.limits["compile_seconds"])
     job.ends_at = until + 1
@@ -99,7 +98,8 @@ def ending(how: str, said: bytes, kills: int) -> Compiled:
         return Compiled()
     if process.out_of_memory_kills() > max(kills, 0):
         return Compiled("memory", "the compiler used more memory than there is")
-    errors = tuple(errors_of(said))
+    every = list(errors_of(said))
+    errors = tuple(e for e in every if not any(file == COPIES for file, _ in e.places[:1]))
     shown = "\n".join(error.text for error in errors[:ERRORS])
     more = f"\n(and {len(errors) - ERRORS} more errors)" if len(errors) > ERRORS else ""
     message = shown + more if shown else f"the compiler {how}"
@@ -108,14 +108,16 @@ def ending(how: str, said: bytes, kills: int) -> Compiled:
 
 def write(files: dict[str, bytes]) -> None:
     """Lay out the crate; names come from outside and stay inside the folder."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir()
+    FOLDER.mkdir(exist_ok=True)
+    process.empty_folder(str(FOLDER))
     for name, data in files.items():
-        (FOLDER / Path(name).name).write_bytes(data)
+        place = FOLDER.joinpath(*(part for part in Path(name).parts if part not in ("/", "..")))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
 
 
 def command(order: dict[str, Any], emit: str) -> list[str]:
-    """Give the compiler's command line.
+    """Give the compiler's arguments.
 
     Lints are capped, those that are errors by default or by the file's own word too: they would
     speak of the module beside the user's file, and of what a stub leaves unused.
@@ -124,24 +126,75 @@ def command(order: dict[str, Any], emit: str) -> list[str]:
     if emit == "metadata":
         kind = ["--crate-type", "lib", "--emit=metadata", "-o", str(FOLDER / "library.rmeta")]
     return [
-        RUSTC, f"--edition={order['edition']}", "--crate-name=reflexfix_crate", *kind,
+        f"--edition={order['edition']}", "--crate-name=reflexfix_crate", *kind,
         "--error-format=json", "--cap-lints=allow", f"--extern=reflexfix_wire={WIRE}",
-        "-Cdebuginfo=0", "-Cstrip=debuginfo", "-Ccodegen-units=1", "-Clink-arg=-fuse-ld=lld",
-        order["module"],
+        "-Cdebuginfo=0", "-Ccodegen-units=1", f"-Clinker={LINKER}",
+        *crates()["arguments"], order["module"],
     ]  # fmt: skip
 
 
-def be_the_compiler(arguments: list[str], said: int, output: int) -> NoReturn:
-    """Be the compiler, which no secret of S is left to."""
+# ---------------------------------------------------------------- the compiler's process
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A compiler that has been started ahead, and waits for its arguments."""
+
+    pid: int
+    arguments: int
+    """The writing end of its standard input, from which it reads them."""
+    said: int
+    """The reading end of its standard error."""
+
+    def tell(self, arguments: list[str]) -> None:
+        """Let it begin. Raises OSError when it has ended meanwhile."""
+        with os.fdopen(self.arguments, "wb") as pipe:
+            pipe.write("\n".join(arguments).encode())
+
+
+STARTED: list[Waiting] = []
+"""One compiler at most, started before anybody waits for it: a tenth of a short compilation."""
+
+
+def start(fork: Callable[[], int]) -> Waiting:
+    """Start a compiler, which no secret of S is left to."""
+    FOLDER.mkdir(exist_ok=True)
+    asked, arguments = os.pipe()
+    said, theirs = os.pipe()
+    os.set_blocking(said, False)
+    pid = fork()
+    if pid == 0:
+        be_the_compiler(asked, theirs)
+    os.close(asked)
+    os.close(theirs)
+    return Waiting(pid, arguments, said)
+
+
+def told(job: Job, arguments: list[str]) -> tuple[int, int]:
+    """Give a compiler its arguments; say which process it is, and where what it says arrives."""
+    while STARTED:
+        early = STARTED.pop()
+        with contextlib.suppress(OSError):
+            early.tell(arguments)
+            return early.pid, early.said
+        os.close(early.said)
+    now = start(job.fork)
+    with contextlib.suppress(OSError):  # how it ended is seen by whoever waits for it
+        now.tell(arguments)
+    return now.pid, now.said
+
+
+def be_the_compiler(asked: int, said: int) -> NoReturn:
+    """Be the compiler; it reads its arguments from standard input, and has no other output."""
     try:
         os.chdir(FOLDER)
-        os.dup2(said, 3)
-        process.take_descriptors({3}, output)
-        os.dup2(3, 2)
-        os.close(3)
+        process.take_descriptors({asked, said}, os.open("/dev/null", os.O_WRONLY))
+        os.dup2(asked, 0)
+        os.dup2(said, 2)
+        os.closerange(3, 4096)
         process.offer_to_the_kernel(1000)
         environment = {"PATH": "/usr/bin:/bin", "TMPDIR": "/tmp", "LC_ALL": "C.UTF-8"}
-        os.execve(arguments[0], arguments, environment)
+        os.execve(RUSTC, [RUSTC, "@/dev/stdin"], environment)
     finally:
         os._exit(process.LOST)
 
@@ -188,6 +241,23 @@ def home_of(span: dict[str, Any]) -> dict[str, Any] | None:
             return {**place, "label": span["label"]}
         place = (place.get("expansion") or {}).get("span")
     return None
+
+
+# ---------------------------------------------------------------- crates from elsewhere
+
+
+@functools.cache
+def crates() -> dict[str, Any]:
+    """Say which crates the image has beside the standard library, and how they are found."""
+    if not USE.exists():
+        return {"names": [], "arguments": []}
+    return dict(json.loads(USE.read_text()))
+
+
+def probe(host: Host, order: dict[str, Any]) -> None:
+    """Say which crates the image does not have."""
+    missing = [name for name in order["modules"] if name not in crates()["names"]]
+    host.say(say="probe", nonce=order["nonce"], missing=missing)
 
 
 # ---------------------------------------------------------------- the tests' crate
@@ -256,6 +326,9 @@ def build_tests(host: Host, order: dict[str, Any]) -> None:
     library = b"" if order["check"] or found.compiled.status else LIBRARY.read_bytes()
     names = [test["name"] for test in found.tests]
     told = {"problem": found.compiled.problem, "dropped": found.dropped, "names": names}
+    told["errors"] = [
+        [e.text, *place] for e in found.compiled.errors[:20] for place in e.places[:1]
+    ]
     text = base64.b64encode(library).decode("ascii")
     host.say(say="built", nonce=order["nonce"], library=text, **told)
 
@@ -434,6 +507,7 @@ def said(data: bytes) -> dict[str, Any]:
 
 
 def warm() -> None:
-    """Load what all libraries stand on, once, where the image has it."""
-    if Path(WIRE).exists():
-        ctypes.CDLL(WIRE, mode=ctypes.RTLD_GLOBAL)
+    """Load what all libraries stand on, and start a compiler, before anybody waits for it."""
+    crates()
+    ctypes.CDLL(WIRE, mode=ctypes.RTLD_GLOBAL)
+    STARTED.append(start(os.fork))

@@ -109,7 +109,7 @@ def warm() -> None:
     if os.path.exists(RUST):
         from sandbox import rust
 
-        JOBS.update({"rust": rust.judge, "rust-tests": rust.build_tests})
+        JOBS.update({"rust": rust.judge, "rust-tests": rust.build_tests, "probe": rust.probe})
         rust.warm()
     gc.collect()
     gc.freeze()

@@ -22,6 +22,8 @@ use std::os::unix::net::UnixStream;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering as Order};
 
+pub mod made;
+
 const FRAME_BYTES: usize = 64 << 20;
 const EMPTY_ITEMS: usize = 1 << 20;
 const SHOWN: usize = 2000;
@@ -515,7 +517,7 @@ macro_rules! check_eq {
     ($actual:expr, $expected:expr $(, $($more:tt)*)?) => {
         match (&$actual, &$expected) {
             (actual, expected) => if !(*actual == *expected) {
-                $crate::mismatch(format!("{:?}", expected), format!("{:?}", actual),
+                $crate::mismatch(::std::format!("{:?}", expected), ::std::format!("{:?}", actual),
                     $crate::check_words!($($($more)*)?))
             }
         }
@@ -527,7 +529,7 @@ macro_rules! check_eq_turned {
     ($expected:expr, $actual:expr $(, $($more:tt)*)?) => {
         match (&$expected, &$actual) {
             (expected, actual) => if !(*expected == *actual) {
-                $crate::mismatch(format!("{:?}", expected), format!("{:?}", actual),
+                $crate::mismatch(::std::format!("{:?}", expected), ::std::format!("{:?}", actual),
                     $crate::check_words!($($($more)*)?))
             }
         }
@@ -539,7 +541,7 @@ macro_rules! check_ne {
     ($left:expr, $right:expr $(, $($more:tt)*)?) => {
         match (&$left, &$right) {
             (left, right) => if *left == *right {
-                $crate::mismatch(format!("a value other than {:?}", right), format!("{:?}", left),
+                $crate::mismatch(::std::format!("a value other than {:?}", right), ::std::format!("{:?}", left),
                     $crate::check_words!($($($more)*)?))
             }
         }
@@ -550,7 +552,7 @@ macro_rules! check_ne {
 macro_rules! check_that {
     ($fact:expr $(, $($more:tt)*)?) => {
         if !$fact {
-            $crate::mismatch("true".to_string(), "false".to_string(),
+            $crate::mismatch(::std::string::String::from("true"), ::std::string::String::from("false"),
                 $crate::check_words!($($($more)*)?))
         }
     };
@@ -562,8 +564,8 @@ macro_rules! check_order {
     ($left:expr, $sign:tt, $right:expr) => {
         match (&$left, &$right) {
             (left, right) => if !(*left $sign *right) {
-                $crate::mismatch(format!("{} {:?}", stringify!($sign), right),
-                    format!("{:?}", left), String::new())
+                $crate::mismatch(::std::format!("{} {:?}", stringify!($sign), right),
+                    ::std::format!("{:?}", left), ::std::string::String::new())
             }
         }
     };
@@ -573,9 +575,9 @@ macro_rules! check_order {
 #[macro_export]
 macro_rules! check_control {
     ($value:expr, $private:expr) => {
-        match format!("{:?}", &$value) {
+        match ::std::format!("{:?}", &$value) {
             shown => if shown != $private {
-                $crate::mismatch($private.to_string(), shown, String::new())
+                $crate::mismatch(::std::string::String::from($private), shown, ::std::string::String::new())
             }
         }
     };
@@ -584,8 +586,8 @@ macro_rules! check_control {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! check_words {
-    () => { String::new() };
-    ($($more:tt)+) => { format!($($more)+) };
+    () => { ::std::string::String::new() };
+    ($($more:tt)+) => { ::std::format!($($more)+) };
 }
 
 /// How one test ended, as bytes that stay where they are.

@@ -20,6 +20,7 @@ from reflexfix.attempt import Limits
 from reflexfix.containers import container as containers
 from reflexfix.containers import engine as engines
 from reflexfix.containers.engine import Engine
+from reflexfix.containers.rust import RustSandbox, limits_for
 from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import SandboxTrouble
 
@@ -77,6 +78,14 @@ def sandbox_image(engine: Engine) -> str:
 def sandbox(engine: Engine, sandbox_image: str) -> Iterator[ContainerSandbox]:
     """One sandbox for all tests with the ordinary limits; each evaluation has its own container."""
     with ContainerSandbox(engine, sandbox_image, Limits(), pool=2) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def rust_sandbox(engine: Engine) -> Iterator[RustSandbox]:
+    """One sandbox for Rust, for what tests judge themselves."""
+    image = assemble.ready_image(engine, (), print, "rust")
+    with RustSandbox(engine, image, limits_for(Limits())) as opened:
         yield opened
 
 

@@ -6,8 +6,9 @@ import pytest
 from conftest import Command
 from endpoint import scripted, serving
 
-from reflexfix import conformance
+from reflexfix import assemble, conformance, doctor
 from reflexfix.attempt import Candidate, Suite, Verdict
+from reflexfix.containers.engine import Engine
 from reflexfix.containers.sandbox import ContainerSandbox
 
 
@@ -20,6 +21,27 @@ def test_a_healthy_machine_is_good_on_every_line(command: Command, sandbox_image
     assert [line.split(":")[0] for line in lines] == [
         f"ok  {what}" for what in ("engine", "image", "limits", "verdict", "model", "disk")
     ]
+
+
+@pytest.mark.container
+def test_the_rust_image_is_looked_at_when_it_is_named(command: Command, engine: Engine) -> None:
+    assemble.ready_image(engine, (), print, "rust")
+    with serving(scripted()) as endpoint:
+        ran = command("doctor", "--language", "rust", "--base-url", endpoint.url)
+    lines = ran.out.decode().splitlines()
+    assert ran.code == 0, lines
+    assert lines[1].startswith("ok  image: rust ")
+    assert "a sample is judged rightly" in lines[3]
+
+
+@pytest.mark.container
+def test_an_image_that_is_not_there_is_said_with_what_it_costs(
+    monkeypatch: pytest.MonkeyPatch, engine: Engine
+) -> None:
+    monkeypatch.setattr("reflexfix.containers.image.find", lambda *_: None)
+    found = list(doctor._sandbox((), "rust"))
+    said = "not built yet: the first .rs file builds it (minutes, 1 GB)"
+    assert found[1:] == [doctor.Finding("image", True, said)]
 
 
 def test_a_missing_engine_is_named_with_its_remedy(command: Command) -> None:

@@ -51,7 +51,7 @@ MAP: dict[str, set[str]] = {
     "display": {"attempt", "feedback", "loop", "memory", "suite"},
     "conformance": {"attempt"},
     "doctor": {
-        "assemble", "attempt", "conformance", "containers", "errors", "local", "model",
+        "assemble", "attempt", "conformance", "containers", "errors", "local", "model", "task",
     },
     "cleaning": {"assemble", "containers", "errors", "local", "runlog"},
     "benchmarks": {"errors", "python", "rust", "task"},

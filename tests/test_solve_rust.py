@@ -11,11 +11,10 @@ import pytest
 from conftest import Command
 from endpoint import scripted, serving
 
-from reflexfix import assemble
-from reflexfix.attempt import Limits, Suite, Verdict
+from reflexfix.attempt import Suite, Verdict
 from reflexfix.containers import container as containers
 from reflexfix.containers.engine import Engine
-from reflexfix.containers.rust import RustSandbox, limits_for
+from reflexfix.containers.rust import RustSandbox
 from reflexfix.task import open_task
 
 pytestmark = [pytest.mark.container, pytest.mark.usefixtures("no_orphan_left")]
@@ -90,14 +89,6 @@ def no_orphan_left(engine: Engine) -> Iterator[None]:
 
 def fenced(code: str) -> str:
     return f"Here it is:\n\n```rust\n{code}\n```\nDone."
-
-
-@pytest.fixture(scope="module")
-def rust_sandbox(engine: Engine) -> Iterator[RustSandbox]:
-    """One sandbox for what these tests judge themselves."""
-    image = assemble.ready_image(engine, (), print, "rust")
-    with RustSandbox(engine, image, limits_for(Limits())) as opened:
-        yield opened
 
 
 def setup_case(shared: Path, folder: Path, case: str) -> tuple[Path, list[str]]:
@@ -234,6 +225,52 @@ def test_ill_typed_tests_are_dropped_one_by_one_with_the_reason(
     assert "E0308" in shown or "E0277" in shown
 
 
+def test_the_second_question_for_tests_speaks_rust(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "m.rs").write_text("pub fn double(x: i32) -> i32 {\n    todo!()\n}\n")
+    answers = scripted(implement=[RIGHT], write_tests=["Here are no tests.", OWN])
+    with serving(answers) as endpoint:
+        ran = command("solve", "m.rs", "--base-url", endpoint.url)
+        asked = [body for question, body, _ in endpoint.asked if question == "write_tests"]
+    assert ran.code == 0, ran.err
+    first, second = (body["messages"][1]["content"] for body in asked)
+    assert "`assert_eq!` lines only" in second and "`assert_eq!` lines only" not in first
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ('fn other() -> i32 { "a" }\n', "error[E0308]: mismatched types\n  at m.rs:1: fn other()"),
+        ("#![feature(never_type)]\n", "error[E0554]"),
+        ("use std::nothing::Here;\n", "error[E0432]: unresolved import `std::nothing`"),
+    ],
+)
+def test_a_file_that_does_not_compile_elsewhere_ends_the_run_before_a_token_is_bought(
+    tmp_path: Path, command: Command, file: str, said: str
+) -> None:
+    (tmp_path / "m.rs").write_text(file + "pub fn double(x: i32) -> i32 {\n    todo!()\n}\n")
+    with serving(scripted()) as endpoint:
+        ran = command("solve", "m.rs", "--base-url", endpoint.url)
+        assert endpoint.asked == []
+    assert ran.code == 2
+    assert f"m.rs does not compile as it is: {said}" in ran.err
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "use std::fmt::Display;\nfn double(x: i32) -> impl Display + Clone {\n    todo!()\n}\n",
+        "const fn double(x: usize) -> usize {\n    todo!()\n}\nstatic A: [u8; double(1)] = [0];\n",
+        "fn double(x: i32) -> i32 {\n}\n",
+    ],
+)
+def test_what_the_unwritten_body_is_to_blame_for_ends_no_run(
+    tmp_path: Path, file: str, rust_sandbox: RustSandbox
+) -> None:
+    (tmp_path / "m.rs").write_text(file)
+    task = open_task(tmp_path / "m.rs")
+    assert rust_sandbox.broken(task.candidate(task.original)) == ""
+
+
 def test_your_own_tests_file_is_a_trusted_evaluator(tmp_path: Path, command: Command) -> None:
     (tmp_path / "m.rs").write_text("fn double(x: i32) -> i32 {\n    x * 3\n}\n")
     tests = tmp_path / "checks.rs"
@@ -263,7 +300,7 @@ def test_a_crate_from_elsewhere_ends_the_run_in_one_line(tmp_path: Path, command
         ran = command("solve", "m.rs", "--base-url", endpoint.url)
         assert endpoint.asked == []
     assert ran.code == 2
-    assert "rand" in ran.err and "only the standard library" in ran.err
+    assert "m.rs uses rand, which the sandbox does not have." in ran.err
 
 
 def test_the_tests_are_compiled_once_for_all_attempts(

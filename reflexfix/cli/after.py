@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from reflexfix.cli.group import cli
-from reflexfix.cli.options import model_choice, model_options, option, table_of
+from reflexfix.cli.options import language_option, model_choice, model_options, option, table_of
 
 
 @cli.command()
@@ -55,10 +55,11 @@ def clean(images: bool, model: bool, runs: bool) -> None:
 @cli.command()
 @model_options
 @option("--with", "with_", multiple=True, metavar="PACKAGE", help="Package that files import.")
+@language_option
 @click.option("--conformance", is_flag=True, help="Try to break the sandbox on this engine.")
 @click.pass_context
 def doctor(
-    ctx: click.Context, /, with_: tuple[str, ...], conformance: bool, **options: Any
+    ctx: click.Context, /, with_: tuple[str, ...], language: str, conformance: bool, **options: Any
 ) -> None:
     """Check engine, image, limits, model and disk; one line each, with the remedy."""
     from reflexfix import config
@@ -66,7 +67,7 @@ def doctor(
 
     codes = []
     packages = (*config.packages(table_of(ctx)), *with_)
-    whole = doctors.check_up(model_choice(options), packages)
+    whole = doctors.check_up(model_choice(options), packages, language)
     for finding in doctors.promises(packages) if conformance else whole:
         mark = "ok " if finding.good else "BAD" if finding.exit_code else "low"
         click.echo(f"{mark} {finding.what}: {finding.said}")

@@ -47,6 +47,14 @@ def model_options(command: F) -> F:
     return command
 
 
+def language_option(command: F) -> F:
+    """Add the option that says which language's image is meant."""
+    languages = click.Choice(["python", "rust"])
+    return option(
+        "--language", type=languages, default="python", show_default=True, help="Whose image."
+    )(command)
+
+
 def limit_options(command: F) -> F:
     """Add the limits of one evaluation; `[tool.reflexfix.sandbox]` sets them too."""
     for name, kind, default, text in reversed(LIMITS):

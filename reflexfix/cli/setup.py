@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from reflexfix.cli.group import cli
-from reflexfix.cli.options import option, table_of
+from reflexfix.cli.options import language_option, option, table_of
+from reflexfix.errors import UsageProblem
 
 
 @cli.group()
@@ -17,14 +19,43 @@ def sandbox() -> None:
 
 @sandbox.command("build")
 @option("--with", "with_", multiple=True, metavar="PACKAGE", help="Package that files import.")
+@language_option
+@option(
+    "--with-crates",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Rust: the crate, or its Cargo.toml, whose dependencies are built in.",
+)
+@option(
+    "--crate-source",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Rust: take crates from a folder that `cargo vendor` made.",
+)
 @click.pass_context
-def sandbox_build(ctx: click.Context, with_: tuple[str, ...]) -> None:
+def sandbox_build(
+    ctx: click.Context,
+    with_: tuple[str, ...],
+    language: str,
+    with_crates: Path | None,
+    crate_source: Path | None,
+) -> None:
     """Build the image, or say that it is there."""
     from reflexfix import assemble, config
+    from reflexfix.containers import crates
 
+    if crate_source and not with_crates:
+        raise UsageProblem("--crate-source needs --with-crates.")
+    if with_ and (with_crates or language == "rust"):
+        raise UsageProblem("--with is for Python.", hint="crates are built in by --with-crates")
+    asked = crates.named(with_crates, crate_source) if with_crates else None
     packages = tuple(dict.fromkeys([*config.packages(table_of(ctx)), *with_]))
     image = assemble.ready_image(
-        assemble.engine(), packages, lambda line: click.echo(line, err=True)
+        assemble.engine(),
+        packages,
+        lambda line: click.echo(line, err=True),
+        "rust" if asked else language,
+        asked,
     )
     click.echo(image)
 

@@ -101,7 +101,7 @@ def run_solve(
     packages = tuple(dict.fromkeys([*config.packages(table), *options["with_"]]))
     budget = Budget(options["max_tokens"], options["max_seconds"])
     with assemble.sandbox(
-        settings.limits, packages, display.say, options["pool"], task.language
+        settings.limits, packages, display.say, options["pool"], task.language, file
     ) as sandbox:
         solving.need_packages(task, user, sandbox)
         standing = solving.as_it_stands(task, user, sandbox, settings.rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import platform
@@ -10,15 +11,16 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from docker.errors import APIError, BuildError, DockerException, ImageNotFound
 
 from reflexfix import __version__, assets, program
+from reflexfix.containers.crates import Crates
 from reflexfix.containers.engine import Engine, speaking
 from reflexfix.errors import SandboxTrouble
 
@@ -36,6 +38,8 @@ class Recipe:
     stage: str = "python"
     packages: tuple[str, ...] = ()
     """Requirements of the user's files, as pip writes them."""
+    crates: Crates | None = None
+    """What a Rust crate takes from outside."""
 
     @property
     def plain_tag(self) -> str:
@@ -46,6 +50,8 @@ class Recipe:
 
     @property
     def tag(self) -> str:
+        if self.crates is not None:
+            return f"{self.plain_tag}-{self.crates.digest}"
         if not self.packages:
             return self.plain_tag
         wanted = "\n".join(sorted(self.packages)).encode()
@@ -79,12 +85,13 @@ def _build_steps(engine: Engine, recipe: Recipe) -> Iterator[str]:
         yield from _build_plain(engine, Recipe(recipe.stage))
     if recipe.packages and not find(engine, recipe):
         yield from _add_packages(engine, recipe)
+    if recipe.crates is not None and not find(engine, recipe):
+        yield from _add_crates(engine, recipe, recipe.crates)
 
 
 def _build_plain(engine: Engine, recipe: Recipe) -> Iterator[str]:
     yield from ensure_base(engine)
-    what = "Python, rustc and lld" if recipe.stage == "rust" else "Python and pytest"
-    yield f"building {recipe.tag} ({what} from Debian's packages)"
+    yield f"building {recipe.tag}: {_WHAT[recipe.stage]} ({COST[recipe.stage]})"
     base = engine.client.images.get(BASE)
     digests = base.attrs.get("RepoDigests") or []
     labels = {
@@ -95,8 +102,17 @@ def _build_plain(engine: Engine, recipe: Recipe) -> Iterator[str]:
     build_with_network(engine, files, recipe, labels)
 
 
+_WHAT = {
+    "python": "Python and pytest from Debian's packages",
+    "rust": "Python, rustc and lld from Debian's packages",
+    "cargo": "cargo from Debian's packages, which builds crates",
+}
+COST = {"python": "a minute, 0.2 GB", "rust": "minutes, 1 GB", "cargo": "a minute, 0.1 GB more"}
+"""How long a build takes about, and what it leaves on the disk, by stage."""
+
+
 def build_with_network(
-    engine: Engine, files: dict[str, bytes], recipe: Recipe, labels: dict[str, str]
+    engine: Engine, files: Mapping[str, bytes | Path], recipe: Recipe, labels: dict[str, str]
 ) -> None:
     """Build over the engine's bridge; over the host's network where the bridge leads nowhere."""
     try:
@@ -105,49 +121,76 @@ def build_with_network(
         try:
             _build(engine, files, recipe, labels, network="host")
         except BuildError as error:
-            raise SandboxTrouble(
-                f"The image could not be built: {_last_line(error)}",
-                hint="the build needs Debian's package mirror; see `reflexfix sandbox build`",
-            ) from error
+            raise _trouble(error) from error
+
+
+CRATES_MARK = "reflexfix-crates: "
+"""How sandbox/crates.py begins the line that says what went wrong."""
+_CRATES_HINT = (
+    "crates come from where the crate's .cargo/config.toml says, else from crates.io; "
+    "--crate-source DIR takes a folder that `cargo vendor` made"
+)
 
 
 def _build(
     engine: Engine,
-    files: dict[str, bytes],
+    files: Mapping[str, bytes | Path],
     recipe: Recipe,
     labels: dict[str, str],
     network: str | None,
 ) -> None:
-    engine.client.images.build(
-        fileobj=_context(files),
-        custom_context=True,
-        dockerfile="Dockerfile.sandbox",
-        tag=recipe.tag,
-        target=recipe.stage,
-        rm=True,
-        forcerm=True,
-        network_mode=network,
-        use_config_proxy=True,
-        labels=labels,
-    )
+    with tempfile.TemporaryFile(prefix="reflexfix-context-") as packed:
+        _pack(files, packed)
+        engine.client.images.build(
+            fileobj=packed,
+            custom_context=True,
+            dockerfile="Dockerfile.sandbox",
+            tag=recipe.tag,
+            target=recipe.stage,
+            rm=True,
+            forcerm=True,
+            network_mode=network,
+            use_config_proxy=True,
+            labels=labels,
+        )
 
 
-def _context(files: dict[str, bytes]) -> io.BytesIO:
-    """Pack a build context in memory, the same bytes for the same files."""
-    packed = io.BytesIO()
+def _pack(files: Mapping[str, bytes | Path], packed: IO[bytes]) -> None:
+    """Pack a build context, the same bytes for the same files; a path is a folder of them."""
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, data in files.items():
+            if isinstance(data, Path):
+                archive.add(data, name, filter=_anonymous)
+                continue
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(data), 0o644
             archive.addfile(entry, io.BytesIO(data))
     packed.seek(0)
-    return packed
 
 
-def _last_line(error: BuildError) -> str:
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out whose a file is and how old: nothing of that is to reach an image."""
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+def _lines_of(error: BuildError) -> list[str]:
+    """List what a failed build said; the log can be read once."""
     log = [str(step.get("stream") or step.get("error") or "") for step in error.build_log]
-    lines = [line for text in log for line in text.strip().splitlines() if line]
-    return lines[-1][:300] if lines else str(error)
+    return [line for text in log for line in text.strip().splitlines() if line]
+
+
+def _trouble(error: BuildError) -> SandboxTrouble:
+    """Say why a build failed: what cargo has against the crates, or else its last line."""
+    lines = _lines_of(error)
+    if said := [line.partition(CRATES_MARK)[2] for line in lines if CRATES_MARK in line]:
+        return SandboxTrouble(f"cargo {said[-1][:500]}", hint=_CRATES_HINT)
+    last = lines[-1][:300] if lines else str(error)
+    return SandboxTrouble(
+        f"The image could not be built: {last}",
+        hint="the build needs Debian's package mirror; see `reflexfix sandbox build`",
+    )
 
 
 # ---------------------------------------------------------------- the base image
@@ -281,19 +324,65 @@ def _download(folder: str, packages: tuple[str, ...]) -> None:
         )
 
 
+# ---------------------------------------------------------------- crates of the user's crate
+
+
+def _add_crates(engine: Engine, recipe: Recipe, crates: Crates) -> Iterator[str]:
+    """Build crates in a stage of their own, and put the libraries into a layer.
+
+    They are fetched with the network of the build; build scripts run in the step after that.
+    """
+    cargo = Recipe("cargo")
+    if not find(engine, cargo):
+        yield from _build_plain(engine, cargo)
+    if crates.left_out:
+        yield f"left out, for they are folders: {', '.join(crates.left_out)}"
+    yield f"building the crates {', '.join(crates.names)} of {crates.folder} into {recipe.tag}"
+    dockerfile = _CRATES_STAGES.format(cargo=cargo.tag, stage=recipe.stage, rust=recipe.plain_tag)
+    files: dict[str, bytes | Path] = {"Dockerfile.sandbox": dockerfile.encode()}
+    files |= dict(crates_context(crates))
+    build_with_network(engine, files, recipe, {"reflexfix.crates": " ".join(crates.names)})
+
+
+_CRATES_STAGES = """
+FROM {cargo} AS crates
+LABEL reflexfix.stage=crates
+COPY crates/ /crates/
+RUN python3 /sandbox/crates.py fetch
+RUN python3 /sandbox/crates.py build
+FROM {rust} AS {stage}
+COPY --from=crates /crates/ready/ /crates/
+"""
+
+
+def crates_context(crates: Crates) -> Iterator[tuple[str, bytes | Path]]:
+    """List what the build of the crates is given, by path."""
+    yield "crates/project/Cargo.toml", crates.manifest.encode()
+    if crates.lock:
+        yield "crates/project/Cargo.lock", crates.lock.encode()
+    yield "crates/project/.cargo/config.toml", crates.source.config.encode()
+    for number, folder in enumerate(crates.source.folders):
+        yield f"crates/sources/{number}", folder
+
+
 # ---------------------------------------------------------------- cleaning
 
 
 def images(engine: Engine) -> list[Any]:
     """List the images that this tool made."""
     with speaking(engine):
-        return list(engine.client.images.list(name=REPOSITORY))
+        stages = {"dangling": True, "label": "reflexfix.stage=crates"}
+        return [
+            *engine.client.images.list(name=REPOSITORY),
+            *engine.client.images.list(filters=stages),
+        ]
 
 
 def remove_images(engine: Engine) -> int:
     """Remove the images that this tool made, and say how many bytes that frees at most."""
     found = images(engine)
     for image in found:
-        for tag in image.tags:
-            engine.client.images.remove(tag, force=True)
+        for name in image.tags or [image.id]:
+            with contextlib.suppress(ImageNotFound):  # it went with another one
+                engine.client.images.remove(name, force=True)
     return sum(int(image.attrs.get("Size", 0)) for image in found)

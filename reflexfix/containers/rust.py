@@ -139,6 +139,20 @@ class RustSandbox(ContainerSandbox):
             return {}
         return dict(self._build(candidate, list(cases), check=True).dropped)
 
+    def broken(self, candidate: Candidate) -> str:
+        """Say what is wrong with a file as it is; not what its unwritten target may be blamed for.
+
+        That is an error in the target's own lines, or one of evaluating a call of it (E0080).
+        """
+        order = {**self._order(candidate, candidate.files), "do": "rust-tests"}
+        errors = self._ask([{**order, "check": True, "tests": []}], read_errors)
+        file, first, last = candidate.place
+        for text, where, line in errors:
+            is_target = where == file and first <= line <= last
+            if where in candidate.stub_files and not is_target and "[E0080]" not in text:
+                return text
+        return ""
+
     # ------------------------------------------------------------ one crate
 
     def _in_one(self, candidate: Candidate, cases: list[Case]) -> Reply:
@@ -176,10 +190,6 @@ class RustSandbox(ContainerSandbox):
     def _reply_seconds(self) -> float:
         return self.limits.compile_seconds + super()._reply_seconds()
 
-    def missing(self, modules: tuple[str, ...]) -> tuple[str, ...]:
-        """The image has the standard library alone, so every crate is missing."""
-        return modules
-
 
 def key_of(candidate: Candidate, cases: list[Case]) -> str:
     """Name a library by all that it is made of."""
@@ -202,6 +212,10 @@ def read_library(reply: dict[str, Any]) -> Library:
     dropped = tuple((str(name), plain(why)) for name, why in reply["dropped"].items())
     said = plain(problem["message"]) if problem else ""
     return Library(data, tuple(str(name) for name in reply["names"]), dropped, said)
+
+
+def read_errors(reply: dict[str, Any]) -> list[tuple[str, str, int]]:
+    return [(plain(text), str(file), int(line)) for text, file, line in reply["errors"]]
 
 
 def read_rust_reply(reply: dict[str, Any]) -> Reply:

@@ -55,6 +55,11 @@ class PythonTask:
     def packages(self) -> tuple[str, ...]:
         return self.surroundings.packages
 
+    def remedy(self, missing: tuple[str, ...]) -> str:
+        names = " ".join(f"--with {name}" for name in missing)
+        table = ", ".join(f'"{name}"' for name in missing)
+        return f"add {names}, or [tool.reflexfix.sandbox] packages = [{table}] to pyproject.toml"
+
     @property
     def old_body(self) -> str:
         if self.unfinished:

@@ -51,7 +51,9 @@ def case_of(
 
 
 def source_of(unit: Unit, context: Context, is_async: bool) -> str:
-    head = [_use_line(line, context) for line in dict.fromkeys(unit.uses)]
+    words = set[str]().union(*(syntax.words(node) for node in unit.nodes))
+    named = [f"use {context.crate};"] if context.crate in words else []
+    head = [_use_line(line, context) for line in dict.fromkeys([*unit.uses, *named])]
     items = [_item_source(node, context) for node in unit.items]
     lines = [rewritten(node, context) for node in (*unit.setup, *unit.body)]
     body = "\n".join(lines)
@@ -63,7 +65,7 @@ def source_of(unit: Unit, context: Context, is_async: bool) -> str:
         )
     if unit.should_panic:
         body = f"{WIRE}::panics(|| {{\n{body}\n}});"
-    known = [line for line in head if line]
+    known = [line for line in dict.fromkeys(head) if line]
     return "\n".join([*known, *items, body])
 
 
@@ -72,7 +74,10 @@ def _use_line(line: str, context: Context) -> str:
     first = line.removeprefix("use ").split("::")[0].rstrip(";")
     if first in ("std", "core", "alloc", "crate"):
         return line
-    return f"use crate as {first};" if first == context.crate else ""
+    if first != context.crate:
+        return ""
+    rest = line.removeprefix(f"use {first}")
+    return f"use crate{rest}" if context.is_whole and rest != ";" else f"use crate as {first};"
 
 
 def _item_source(node: Node, context: Context) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,11 @@ class Crate:
 
     edition: str = EDITION
     name: str = ""
+    folder: Path = Path()
+    dependencies: frozenset[str] = frozenset()
+    """Names of the crates that it asks for, as code spells them."""
+    targets: tuple[str, ...] = ()
+    """Root files that Cargo.toml names, below its folder."""
 
 
 def around(path: Path) -> Crate:
@@ -33,12 +39,45 @@ def around(path: Path) -> Crate:
 
 
 def _read(folder: Path) -> Crate:
-    package = _table(folder / "Cargo.toml").get("package") or {}
+    table = _table(folder / "Cargo.toml")
+    package = table.get("package") or {}
     edition = package.get("edition", "2015")
     if isinstance(edition, dict):
         edition = _workspace_edition(folder)
     name = str(package.get("name", "")).replace("-", "_")
-    return Crate(edition if edition in EDITIONS else EDITION, name)
+    edition = edition if edition in EDITIONS else EDITION
+    targets = tuple(_targets(table))
+    return Crate(edition, name, folder, frozenset(_dependencies(table)), targets)
+
+
+def _targets(table: dict[str, Any]) -> Iterator[str]:
+    yield str((table.get("lib") or {}).get("path", "src/lib.rs"))
+    yield "src/main.rs"
+    for kind in ("bin", "example", "test", "bench"):
+        yield from (str(one["path"]) for one in table.get(kind) or [] if "path" in one)
+
+
+def roots(path: Path, crate: Crate) -> list[Path]:
+    """List the root files of crates that a file may belong to, the likeliest first.
+
+    Without a Cargo.toml these are the `lib.rs` and `main.rs` beside the file and above.
+    """
+    if not crate.targets:
+        above = list(path.parents)[:4]
+        found = [folder / name for folder in above for name in ("lib.rs", "main.rs")]
+    else:
+        found = [crate.folder / name for name in crate.targets]
+        for folder in ("src/bin", "examples", "tests", "benches"):
+            found += sorted(crate.folder.glob(f"{folder}/*.rs"))
+            found += sorted(crate.folder.glob(f"{folder}/*/main.rs"))
+    return [file for file in dict.fromkeys(found) if file.is_file()]
+
+
+def _dependencies(table: dict[str, Any]) -> Iterator[str]:
+    parts = [table, *(table.get("target") or {}).values()]
+    for part in parts:
+        for name in ("dependencies", "dev-dependencies"):
+            yield from (one.replace("-", "_") for one in part.get(name) or {})
 
 
 def _workspace_edition(folder: Path) -> str:
@@ -56,8 +95,11 @@ def _table(path: Path) -> dict[str, Any]:
         return {}
 
 
-def crates_used(root: Node, edition: str) -> tuple[str, ...]:
-    """Name the crates from elsewhere that a file takes something from."""
+def crates_used(root: Node, dependencies: frozenset[str]) -> tuple[str, ...]:
+    """Name the crates from elsewhere that a file takes something from.
+
+    A path without a `use` line counts where it begins with a crate that Cargo.toml asks for.
+    """
     own = {syntax.name_of(n) for n in syntax.find(root, *syntax.ITEMS) if n.type != "impl_item"}
     own |= {leaf.name for leaf in uses.all_of(root) if len(leaf.path) > 1}
     found: dict[str, None] = {}
@@ -68,5 +110,9 @@ def crates_used(root: Node, edition: str) -> tuple[str, ...]:
     for node in syntax.find(root, "extern_crate_declaration"):
         name = syntax.text(node.child_by_field_name("name"))
         if name not in _KNOWN:
+            found[name] = None
+    tokens = syntax.leaves(root) if dependencies - own - found.keys() else []
+    for before, name, after in zip(["", *tokens], tokens, tokens[1:], strict=False):
+        if name in dependencies - own and after == "::" and before != "::":
             found[name] = None
     return tuple(found)

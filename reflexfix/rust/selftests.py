@@ -28,6 +28,8 @@ class Context:
     is_trait_method: bool = False
     crate: str = ""
     """The name that the user's crate goes by in its own documentation."""
+    is_whole: bool = False
+    """Whether what is compiled is that crate from its root, and not the one file of it."""
 
 
 @dataclass(frozen=True)

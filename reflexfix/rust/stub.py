@@ -21,6 +21,8 @@ FOLDER = "/tmp/rust"
 """Where a crate lies inside."""
 MODULE = "reflexfix_module.rs"
 """The file beside the user's that holds the server, or the tests."""
+COPIES = "reflexfix_copies.rs"
+"""The file that holds what a function is written with inside of another one."""
 
 Kind = Literal["value", "changed", "changed items"]
 
@@ -138,19 +140,46 @@ fn answer(
 """
 
 
-def door(data: bytes, found: Found, edition: str) -> list[Edit]:
-    """Say where the user's file is told of the module beside it: at the end of the target's.
-
-    In the edition of 2015 a path that begins with `::` is looked up in the crate itself.
-    """
-    line = f'#[path = "{FOLDER}/{MODULE}"] mod __reflexfix;'
-    known = "\nextern crate reflexfix_wire;\n" if edition == "2015" else ""
-    end = Edit(len(data), len(data), known)
+def door(data: bytes, found: Found) -> list[Edit]:
+    """Say where the user's file is told of the module beside it: at the end of the target's."""
+    line = LINE if not found.holders else f'#[path = "{FOLDER}/{COPIES}"] mod __reflexfix_copies;'
     if found.modules:
         body = found.modules[-1].child_by_field_name("body")
         assert body is not None
-        return [Edit(body.end_byte - 1, body.end_byte - 1, f"\n{line}\n"), end]
-    return [Edit(len(data), len(data), f"\n{line}\n{known}")]
+        return [Edit(body.end_byte - 1, body.end_byte - 1, f"\n{line}\n")]
+    return [Edit(len(data), len(data), f"\n{line}\n")]
+
+
+LINE = f'#[path = "{FOLDER}/{MODULE}"] mod __reflexfix;'
+
+
+def known(edition: str) -> bytes:
+    """What a crate's root needs to know the wire by: in 2015, paths begin in the crate itself."""
+    return b"\nextern crate reflexfix_wire;\n" if edition == "2015" else b""
+
+
+def copies(found: Found) -> bytes:
+    """Write a module of what the target is written with inside of other functions, and of it.
+
+    Nothing outside of a function sees what is written inside of it, so the tests see a copy.
+    """
+    items: dict[str, Node] = {}
+    place = found.node.parent
+    while place is not None and place.type not in ("mod_item", "source_file"):
+        for item in place.named_children if place.type == "block" else ():
+            key = f"impl {item.id}" if item.type == "impl_item" else syntax.name_of(item)
+            if item.type in syntax.ITEMS and key:
+                items.setdefault(key, item)
+            elif item.type == "use_declaration":
+                items[f"use {item.id}"] = item
+        place = place.parent
+    own = {syntax.name_of(n) for n in items.values() if n.type in ("struct_item", "enum_item")}
+    kept = [n for n in items.values() if n.type != "impl_item" or syntax.name_of(n) in own]
+    texts = [
+        "\n".join(syntax.text(part).rstrip("\n") for part in [*syntax.attributes(item), item])
+        for item in sorted(kept, key=lambda node: node.start_byte)
+    ]
+    return "\n".join(["#![allow(warnings)]", "use super::*;", *texts, LINE, ""]).encode()
 
 
 # ---------------------------------------------------------------- without a wire

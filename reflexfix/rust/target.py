@@ -16,7 +16,7 @@ _WORDS = ("not implemented", "not yet implemented", "todo", "unimplemented")
 
 @dataclass(frozen=True)
 class Found:
-    """A function with a body, and the modules, impl blocks and traits around it."""
+    """A function with a body, and the modules, impl blocks, traits and functions around it."""
 
     node: Node
     around: tuple[Node, ...] = ()
@@ -50,7 +50,12 @@ class Found:
     def owner(self) -> Node | None:
         """The impl block or trait that it is a method of."""
         inner = self.around[-1] if self.around else None
-        return inner if inner is not None and inner.type != "mod_item" else None
+        return inner if inner is not None and inner.type in ("impl_item", "trait_item") else None
+
+    @property
+    def holders(self) -> tuple[Node, ...]:
+        """The functions that it is written inside of, outermost first."""
+        return tuple(node for node in self.around if node.type == "function_item")
 
     @property
     def outermost(self) -> Node:
@@ -74,18 +79,28 @@ class Found:
 
 
 def functions(root: Node) -> Iterator[Found]:
-    """List every function of the file that has a body, in the order of the text."""
+    """List every function of the file that has a body, in the order of the text.
 
-    def below(node: Node, around: tuple[Node, ...]) -> Iterator[Found]:
-        for child in node.named_children:
-            if child.type == "function_item" and child.child_by_field_name("body") is not None:
-                yield Found(child, around)
-            elif child.type in ("mod_item", "impl_item", "trait_item"):
-                body = child.child_by_field_name("body")
-                if body is not None:
-                    yield from below(body, (*around, child))
+    Those inside of other functions too, but not what types and modules in there have.
+    """
+    waiting: list[tuple[Node, tuple[Node, ...]]] = [(root, ())]
+    while waiting:
+        node, around = waiting.pop()
+        body = node.child_by_field_name("body")
+        if node.type == "function_item" and body is not None:
+            yield Found(node, around)
+        if node.type in ("function_item", *_HOLDERS):
+            is_open = body is not None and not (node.type in _HOLDERS and _is_inside(around))
+            waiting += [(body, (*around, node))] if body is not None and is_open else []
+        elif node.type in ("source_file", "declaration_list") or _is_inside(around):
+            waiting += [(child, around) for child in reversed(node.named_children)]
 
-    return below(root, ())
+
+_HOLDERS = ("mod_item", "impl_item", "trait_item")
+
+
+def _is_inside(around: tuple[Node, ...]) -> bool:
+    return bool(around) and around[-1].type == "function_item"
 
 
 def choose(root: Node, wanted: str | None, file: str) -> Found:

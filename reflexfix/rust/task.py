@@ -14,9 +14,11 @@ from reflexfix.attempt import Candidate, Case, Mode, UserTests
 from reflexfix.errors import UsageProblem
 from reflexfix.rust import answer as answers
 from reflexfix.rust import cases, examples, scope, selftests, splice, stub, syntax, target, uses
+from reflexfix.rust import tree as trees
 from reflexfix.rust.crate import Crate, around, crates_used
 from reflexfix.rust.selftests import Context, Unit
 from reflexfix.rust.splice import Edit
+from reflexfix.rust.tree import Tree
 from reflexfix.rust.types import names_in
 from reflexfix.task import Dropped, Reading, read_file
 
@@ -34,6 +36,7 @@ class RustTask:
     root: Node
     found: target.Found
     crate: Crate
+    tree: Tree
     body_only: bool = False
     language: str = "rust"
 
@@ -61,7 +64,18 @@ class RustTask:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        return crates_used(self.root, self.crate.edition)
+        asked = self.crate.dependencies
+        roots = [self.root, *(syntax.parse(data) for data in self.tree.rust_files)]
+        found = [name for root in roots for name in crates_used(root, asked)]
+        own = self.tree.names if self.crate.edition == "2015" else set[str]()
+        return tuple(name for name in dict.fromkeys(found) if name not in {*own, self.crate.name})
+
+    def remedy(self, missing: tuple[str, ...]) -> str:
+        leave = "leave the `use` line out if nothing needs it"
+        if not self.crate.dependencies:
+            return f"{leave}; crates can be had where a Cargo.toml above the file asks for them"
+        command = f"reflexfix sandbox build --with-crates {self.crate.folder}"
+        return f"`{command}` builds in what its Cargo.toml asks for; or {leave}"
 
     @property
     def old_body(self) -> str:
@@ -77,7 +91,9 @@ class RustTask:
     @cached_property
     def names(self) -> frozenset[str]:
         """All names that the target's module has."""
-        items = [n for n in self.holder.named_children if n.type in syntax.ITEMS]
+        bodies = [node.child_by_field_name("body") for node in self.found.holders]
+        places = [self.holder, *(body for body in bodies if body is not None)]
+        items = [n for place in places for n in place.named_children if n.type in syntax.ITEMS]
         found = {syntax.name_of(n) for n in items if n.type != "impl_item"}
         leaves = uses.all_of(self.holder)
         if self.holder is not self.root and any(leaf.path == ("super", "*") for leaf in leaves):
@@ -92,7 +108,8 @@ class RustTask:
             target=self.found.own_name,
             owner=syntax.name_of(owner) if owner is not None else "",
             is_trait_method=owner is not None and owner.child_by_field_name("trait") is not None,
-            crate=self.crate.name,
+            crate=self.crate.name if self.crate.name not in self.names else "",
+            is_whole=bool(self.tree.others) or trees.is_root(self.path.absolute(), self.crate),
         )
 
     @cached_property
@@ -160,7 +177,8 @@ class RustTask:
     @cached_property
     def changeable(self) -> set[str]:
         """Name the statics and thread locals of the file."""
-        statics = {syntax.name_of(n) for n in syntax.find(self.root, "static_item")}
+        roots = [self.root, *(syntax.parse(data) for data in self.tree.rust_files)]
+        statics = {syntax.name_of(n) for root in roots for n in syntax.find(root, "static_item")}
         local = [n for n in self.root.named_children if syntax.macro_name(n) == "thread_local"]
         return statics.union(*(syntax.words(n) for n in local)) - {self.context.target}
 
@@ -170,7 +188,9 @@ class RustTask:
     def user_tests(self, path: Path) -> UserTests:
         data = read_file(path, MAX_BYTES)
         found = self.tests_in(data, path)
-        return UserTests(files={path.name: data}, paths=(path.name,), cases=found)
+        crates = crates_used(syntax.parse(data), self.crate.dependencies)
+        packages = tuple(name for name in crates if name != self.crate.name)
+        return UserTests({path.name: data}, (path.name,), packages=packages, cases=found)
 
     def tests_in(self, data: bytes, path: Path) -> tuple[Case, ...]:
         """Make cases of a text of tests; `path` names it. Raises UsageProblem."""
@@ -185,39 +205,38 @@ class RustTask:
     # ------------------------------------------------------------ the program
 
     def candidate(self, file: bytes) -> Candidate:
-        module = self.path.name if self.path.stem.isidentifier() else "target.rs"
         served = stub.server(self.found, self.parameters) if self.parameters is not None else ""
-        return Candidate(
-            files={module: self._with_door(file), stub.MODULE: served.encode()},
-            module=module,
-            target=self.name,
-            is_async=self.found.is_async,
-            stub_files={module: self._stub_file()},
-            edition=self.crate.edition,
-        )
-
-    def _with_door(self, file: bytes) -> bytes:
-        """Tell a version of the file of the module beside it."""
-        data = file.removeprefix(_BOM)
-        root = syntax.parse(data)
-        same = [f for f in target.functions(root) if f.name == self.name]
-        found = same[0] if same else self.found
-        return splice.applied(data, stub.door(data, found, self.crate.edition))
-
-    def _stub_file(self) -> bytes:
-        body = self.found.body
+        node, body = self.found.node, self.found.body
         if self.parameters is not None:
             edits = stub.stub_edits(self.found, self.parameters)
         else:
             edits = [Edit(body.start_byte, body.end_byte, stub.hollow_body(self.found))]
-        door = stub.door(self.source, self.found, self.crate.edition)
-        return splice.applied(self.source, [*edits, *door])
+        return Candidate(
+            files=self._crate(file.removeprefix(_BOM)) | {stub.MODULE: served.encode()},
+            module=self.tree.root,
+            target=self.name,
+            is_async=self.found.is_async,
+            stub_files=self._crate(splice.applied(self.source, edits)),
+            edition=self.crate.edition,
+            place=(self.tree.own, node.start_point[0] + 1, node.end_point[0] + 1),
+        )
+
+    def _crate(self, file: bytes) -> dict[str, bytes]:
+        """Tell a version of the file of the module beside it, and put it into its crate."""
+        same = [f for f in target.functions(syntax.parse(file)) if f.name == self.name]
+        found = same[0] if same else self.found
+        files = {**self.tree.others, self.tree.own: splice.applied(file, stub.door(file, found))}
+        files[self.tree.root] += stub.known(self.crate.edition)
+        if found.holders:
+            files[stub.COPIES] = stub.copies(found)
+        return files
 
 
 def open_task(path: Path, function: str | None, body_only: bool) -> RustTask:
     """Read a Rust file and choose its target. Raises UsageProblem."""
     task = task_of(read_file(path, MAX_BYTES), path, function, body_only)
-    return replace(task, crate=around(path))
+    crate = around(path)
+    return replace(task, crate=crate, tree=trees.around(path, task.source, task.root, crate))
 
 
 def task_of(data: bytes, path: Path, function: str | None, body_only: bool) -> RustTask:
@@ -232,4 +251,4 @@ def task_of(data: bytes, path: Path, function: str | None, body_only: bool) -> R
     if place := syntax.first_error(root):
         raise UsageProblem(f"{path}:{place[0]}:{place[1]}: this is not Rust.")
     found = target.choose(root, function, str(path))
-    return RustTask(path, data, root, found, Crate(), body_only)
+    return RustTask(path, data, root, found, Crate(), trees.alone(path), body_only)
