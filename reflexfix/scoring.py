@@ -115,7 +115,8 @@ def _score_python(problem: Problem, file: bytes, sandboxes: Sandboxes) -> Score:
             if hidden is not None and not is_empty(hidden)
         }
     except NoReference as error:
-        return Score(False, None, "no-reference", "split", message=str(error))
+        limited = "limit of" in str(error)
+        return Score(False, None, "no-reference", "split", message=str(error), limited=limited)
     cases = [
         with_fall_back(python_hidden.program_case(name, source, task, problem.solution), problem)
         for name, (source, _) in written.items()
@@ -186,7 +187,7 @@ SLOWER = 4
 """How many times the reference's time an answer may take, where that is more than the limit."""
 LARGE_SECONDS = 30.0
 """What values that are too large to be kept may take on their way between two processes."""
-REFERENCE_SECONDS = 120.0
+REFERENCE_SECONDS = 300.0
 
 
 # ---------------------------------------------------------------- rust
