@@ -52,7 +52,8 @@ def build() -> None:
     wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} {__file__} note "$@"\n')
     wrapper.chmod(0o755)
     more = ["test", "--no-run", "--lib", "--release", "--offline"]
-    cargo("cannot build the crates", *more, RUSTC_WORKSPACE_WRAPPER=str(wrapper))
+    known = {"RUSTC_WORKSPACE_WRAPPER": str(wrapper), "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}
+    cargo("cannot build the crates", *more, **known)
     keep(json.loads(NOTED.read_text()))
 
 
