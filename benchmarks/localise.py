@@ -78,9 +78,7 @@ def wrappers(programs: list[str], kind: str, buggy: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def tests(
-    programs: dict[str, dict[str, Any]], kind: str, buggy: str
-) -> Iterator[tuple[str, str]]:
+def tests(programs: dict[str, dict[str, Any]], kind: str, buggy: str) -> Iterator[tuple[str, str]]:
     """Write a test file for each program; what partners give is part of what is expected."""
     for number, (name, row) in enumerate(programs.items()):
         if row["json_tests"]:
@@ -89,9 +87,7 @@ def tests(
             yield f"tests/test_{number}.py", of_text(number, name, row["test"], kind)
 
 
-def of_table(
-    number: int, name: str, row: dict[str, Any], kind: str, buggy: str
-) -> str:
+def of_table(number: int, name: str, row: dict[str, Any], kind: str, buggy: str) -> str:
     cases = [(a if isinstance(a, list) else [a], wanted) for a, wanted in row["json_tests"]]
     kept = [case for case in cases if not is_slow(name, case[0])]
     others = partners(name, buggy)
@@ -120,7 +116,9 @@ def of_text(number: int, name: str, text: str, kind: str) -> str:
     """Give upstream's own test with its import turned to the wrapper."""
     body = re.sub(r"if pytest\.use_correct:\n.*\nelse:\n.*\n", "", text)
     taken = {"plain": "work(*args)"}.get(kind, "work(*args)[1]")
-    head = f"from wrappers import work_{number} as work\n\n\ndef {name}(*args):\n    return {taken}\n"
+    head = (
+        f"from wrappers import work_{number} as work\n\n\ndef {name}(*args):\n    return {taken}\n"
+    )
     return head + body
 
 
@@ -144,7 +142,7 @@ def tree_of(programs: dict[str, dict[str, Any]], node: str, buggy: str, kind: st
 def project_of(tree: Tree) -> work.Project:
     plan = replace(runner.plan(tree), roots=("tests",))
     chosen = settings.Settings()
-    limits = settings.limits({"test_seconds": 3.0})
+    limits = settings.limits({"test_seconds": 5.0})
     home = Path(".")
     return work.Project(tree, home, home, chosen, limits, plan, Need())
 

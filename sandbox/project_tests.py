@@ -180,7 +180,7 @@ class Reporter(pytest_plugin.Reporter):
         self.say(begin="")
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
-        if not hasattr(report, "when"):
+        if report.when == "collect":
             self.errors[report.nodeid] = call.excinfo.value
 
     def pytest_collectreport(self, report: Any) -> None:
