@@ -102,7 +102,7 @@ def of_table(number: int, name: str, row: dict[str, Any], kind: str, buggy: str)
         f"import pytest\nfrom wrappers import work_{number}\nfrom right import {names}\n\n"
         f"FIRST, LAST = {first}, {last}\nCASES = {kept!r}\n\n\n"
         "def tuples(value):\n"
-        "    return [tuple(v) for v in value] if value and isinstance(value[0], list) else value\n\n\n"
+        "    return [tuple(v) for v in value]\n\n\n"
         '@pytest.mark.parametrize(("args", "wanted"), CASES)\n'
         "def test_it(args, wanted):\n"
         f"    wanted = {'tuples(wanted)' if name == 'hanoi' else 'wanted'}\n"

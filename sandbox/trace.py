@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import sys
 import time
@@ -184,15 +185,26 @@ def outermost(returns: list[Returned]) -> list[Returned]:
 def chain(top: Returned, returns: list[Returned], seen: list[Any]) -> list[CodeType]:
     """List the calls through which a value went, from the outermost to the one that made it."""
     found, current, others = [top[2]], top, list(seen)
-    while True:
-        inner = [r for r in returns if r[0] > current[0] and r[1] < current[1]]
-        following = next((r for r in reversed(inner) if same(r[3], current[3])), None)
+    while len(found) < MOST_RETURNS:
+        value = current[3]
+        following = next((r for r in inside(current, returns) if same(r[3], value)), None)
         if following is None:
+            inner = list(inside(current, returns))[::-1]
             following, others = part(current, outermost(inner), others)
         if following is None:
-            return found
+            break
         current = following
         found.append(current[2])
+    return found[-MOST_FRAMES:]
+
+
+def inside(call: Returned, returns: list[Returned]) -> Iterator[Returned]:
+    """Give the calls that lie in a call, the last first: they ended just before it did."""
+    place = bisect.bisect_left(returns, call[1], key=lambda one: one[1])
+    for one in reversed(returns[:place]):
+        if one[0] < call[0]:
+            return
+        yield one
 
 
 def part(

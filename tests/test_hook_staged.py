@@ -189,7 +189,7 @@ class TestCommits:
         hooked.git("commit", "-q", "-m", "x")
         hooked.git("checkout", "-q", "main")
         text = (hooked.folder / SUITE).read_text()
-        new = "\n\ndef test_more():\n    import shop.calc\n    assert not hasattr(shop.calc, 'MORE')\n"
+        new = "\n\ndef test_more():\n    import shop.calc as c\n    assert not hasattr(c, 'MORE')\n"
         hooked.stage({SUITE: text + new})
         hooked.git("commit", "-q", "-m", "y")
         hooked.git("merge", "--no-commit", "side")
@@ -250,5 +250,3 @@ def test_a_folder_for_hooks_that_the_user_chose_is_respected(repo: Repo) -> None
     assert found is not None
     assert install.install(found) == repo.folder / "my hooks/pre-commit"
     assert install.install(found).stat().st_mode & 0o111
-
-
