@@ -77,7 +77,7 @@ class Teller:
             if isinstance(cause, ModuleNotFoundError) and cause.name:
                 self.say(missing=name, module=cause.name)
                 break
-        if self.tracer is None or name in self.hung:
+        if self.tracer is None:
             return
         passed = [c for c in trace.went_through(self.tracer, at) if not self.is_test(c)]
         for cause in trace.causes(error):

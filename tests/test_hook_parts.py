@@ -55,7 +55,7 @@ def test_needs_come_from_what_the_project_declares() -> None:
     )
     files = {
         "pyproject.toml": pyproject,
-        "requirements.txt": "-r more.txt\nflask==3.0 --hash=sha256:00\n-e .\n# no\nx ; python>'3'\n",
+        "requirements.txt": "-r more.txt\nflask==3.0 --hash=sha256:0\n-e .\n# n\nx ; python>'3'\n",
         "more.txt": "numpy  # why\n--index-url https://example.org\n",
     }
     found = environment.need(tree_of(files), settings.Settings())
@@ -202,7 +202,8 @@ def test_ochiai_lies_between_nothing_and_one(failing: int, passing: int, every: 
 def test_a_task_shows_the_function_and_what_it_names_and_nothing_else() -> None:
     text = (
         "import os\nimport json\n\nRATE = 3\nPRIVATE = 'x'\n\n\ndef used(x):\n    return x\n\n\n"
-        "def unused(x):\n    return json.dumps(PRIVATE)\n\n\ndef target(x):\n    return used(x) * RATE\n"
+        "def unused(x):\n    return json.dumps(PRIVATE)\n\n\n"
+        "def target(x):\n    return used(x) * RATE\n"
     )
     task = culprit.open_in(tree_of({"m.py": text}), "m.py", "target", 16)
     shown = task.scope(2000)
