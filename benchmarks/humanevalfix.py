@@ -33,7 +33,8 @@ from endpoint import Endpoint, Reply, handler
 
 from reflexfix import assemble, solving
 from reflexfix.assemble import ModelChoice
-from reflexfix.hook import environment, git, patch, runner, settings, tree, work
+from reflexfix.hook import environment, git, patch, repair, runner, settings, tree, work
+from reflexfix.hook import plan as plans
 from reflexfix.hook.environment import Need
 from reflexfix.hook.runner import ProjectSandbox
 from reflexfix.loop import Rules
@@ -97,7 +98,7 @@ def one(
         found = tree.staged(repo)
         chosen, limits = settings.of_tree(found)
         project = work.Project(
-            found, folder, folder / ".reflexfix", chosen, limits, runner.plan(found), Need()
+            found, folder, folder / ".reflexfix", chosen, limits, plans.plan(found), Need()
         )
         outcome, budget = work.Outcome(), Budget(None, seconds)
         work.test(project, sandbox, outcome)
@@ -107,7 +108,7 @@ def one(
         if outcome.flaky:
             return "flaky", outcome, budget
         budget = Budget(None, seconds)
-        steps = work.repair(
+        steps = repair.repair(
             project, sandbox, seen, solving.Settings(Rules(), limits), budget, opener, outcome,
             lambda _run: None,
         )  # fmt: skip
@@ -149,7 +150,7 @@ def main() -> None:
         print(step)
     image = environment.ready(engine, Need())
     script, ends, spent = Script(), [], []
-    limits = settings.room_for(settings.PROJECT, tree.Tree({}))
+    limits = settings.roomy(settings.PROJECT)
     with scripted(script) as url, ProjectSandbox(engine, image, limits, pool=1) as sandbox:
         choice = ModelChoice(base_url=url)
         if options.real:

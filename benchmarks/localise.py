@@ -22,7 +22,8 @@ from typing import Any
 
 from reflexfix import assemble
 from reflexfix.containers import image as images
-from reflexfix.hook import environment, mend, runner, settings, work
+from reflexfix.hook import environment, mend, settings, work
+from reflexfix.hook import plan as plans
 from reflexfix.hook.environment import Need
 from reflexfix.hook.tree import PLAIN, File, Tree
 
@@ -130,6 +131,7 @@ def is_slow(name: str, args: list[Any]) -> bool:
 
 def tree_of(programs: dict[str, dict[str, Any]], node: str, buggy: str, kind: str) -> Tree:
     texts = {
+        "pyproject.toml": "[tool.reflexfix.sandbox]\ntest_seconds = 5\n",
         "programs.py": module(programs, buggy),
         "wrappers.py": wrappers(list(programs), kind, buggy),
         "node.py": node,
@@ -140,17 +142,17 @@ def tree_of(programs: dict[str, dict[str, Any]], node: str, buggy: str, kind: st
 
 
 def project_of(tree: Tree) -> work.Project:
-    plan = replace(runner.plan(tree), roots=("tests",))
-    chosen = settings.Settings()
-    limits = settings.limits({"test_seconds": 5.0})
+    plan = replace(plans.plan(tree), roots=("tests",))
+    chosen, limits = settings.of_tree(tree)
     home = Path(".")
     return work.Project(tree, home, home, chosen, limits, plan, Need())
 
 
-def rank(project: work.Project, engine: Any, name: str) -> tuple[int, str]:
+def rank(project: work.Project, name: str) -> tuple[int, str]:
     """Say on which place the buggy function comes, and what was seen; 0 for nowhere."""
     outcome = work.Outcome()
-    with work.opened(project, engine) as sandbox:
+    with work.Early(lambda: project.tree) as early:
+        sandbox = early.sandbox(project)
         work.test(project, sandbox, outcome)
         if not outcome.failing:
             return 0, f"no test fails {outcome.report.trouble}"
@@ -179,7 +181,7 @@ def main() -> None:
     for name in options.only or every:
         began = time.monotonic()
         project = project_of(tree_of(every, node, name, options.wrapper))
-        ranks[name], shown = rank(project, engine, name)
+        ranks[name], shown = rank(project, name)
         print(f"{ranks[name]:2d} {name} ({time.monotonic() - began:.1f} s) {shown}", flush=True)
     total = len(ranks)
     for most in (1, 3):

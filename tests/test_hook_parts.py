@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from reflexfix import edit
 from reflexfix.attempt import Result
 from reflexfix.errors import UsageProblem
-from reflexfix.hook import blame, culprit, environment, masking, patch, runner, settings
+from reflexfix.hook import blame, culprit, environment, masking, patch, settings
+from reflexfix.hook import plan as plans
 from reflexfix.hook.patch import Change, Patch
 from reflexfix.hook.runner import Function, Report, Runs
 from reflexfix.hook.tree import PLAIN, File, Tree
@@ -103,7 +104,7 @@ def test_the_projects_own_modules_are_not_taken_for_packages() -> None:
 def test_a_command_is_understood_and_never_handed_to_a_shell(
     command: str, kind: str, arguments: tuple[str, ...]
 ) -> None:
-    assert runner.read_command(command) == (kind, arguments)
+    assert plans.read_command(command) == (kind, arguments)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_a_command_is_understood_and_never_handed_to_a_shell(
 )
 def test_a_command_that_is_not_known_is_refused(command: str) -> None:
     with pytest.raises(UsageProblem):
-        runner.read_command(command)
+        plans.read_command(command)
 
 
 def test_paths_are_told_into_tests_and_files_to_be_mended() -> None:
@@ -123,15 +124,15 @@ def test_paths_are_told_into_tests_and_files_to_be_mended() -> None:
             "test_s.py": "assert 1\n",
         }
     )
-    plan, only = runner.of_paths(tree, ["tests/test_m.py", "m.py"])
+    plan, only = plans.of_paths(tree, ["tests/test_m.py", "m.py"])
     assert (plan.kind, plan.arguments, only) == ("pytest", ("tests/test_m.py",), ("m.py",))
-    plan, only = runner.of_paths(tree, ["test_s.py"])
+    plan, only = plans.of_paths(tree, ["test_s.py"])
     assert (plan.kind, plan.arguments, only) == ("script", ("test_s.py",), ())
 
 
 def test_only_files_replace_the_paths_of_a_command_and_its_options_stay() -> None:
     tree = tree_of({"tests/test_m.py": "", "tests/test_n.py": ""})
-    plan = runner.plan(tree, "pytest -m fast tests/")
+    plan = plans.plan(tree, "pytest -m fast tests/")
     assert plan.only(["tests/test_n.py"]).arguments == ("-m", "fast", "tests/test_n.py")
 
 
@@ -166,7 +167,7 @@ def test_a_function_within_another_counts_as_the_outer_one() -> None:
         failures=failed("t"),
         ran={f("A.other.<locals>.deep", 6): Runs(("t",), 0), f("A.other", 5): Runs(("t",), 2)},
     )
-    (one,) = blame.suspects(tree, runner.plan(tree), report)
+    (one,) = blame.suspects(tree, plans.plan(tree), report)
     assert (one.name, one.passing, one.tests) == ("A.other", 2, ("t",))
 
 
@@ -175,7 +176,7 @@ def test_what_changed_comes_first_then_where_failures_lead_then_ochiai() -> None
     ran = {f("inner", 11): Runs(("t",), 0), f("A.get", 2): Runs(("t",), 0),
            f("A.other", 5): Runs(("t",), 9)}  # fmt: skip
     report = Report(failures=failed("t"), ran=ran, evidence={"t": (f("A.get", 2), f("inner", 11))})
-    found = blame.suspects(tree, runner.plan(tree), report)
+    found = blame.suspects(tree, plans.plan(tree), report)
     assert [s.name for s in found] == ["A.other", "inner", "A.get"]
     assert "changed in this commit" in found[0].why
     assert "1 of 1 failures lead to it" in found[1].why
@@ -186,7 +187,7 @@ def test_tests_and_modules_are_never_suspected() -> None:
     ran = {Function("tests/test_m.py", 1, "test_x"): Runs(("t",), 0),
            f("<module>", 1): Runs(("t",), 0), f("<lambda>", 1): Runs(("t",), 0)}  # fmt: skip
     report = Report(failures=failed("t"), ran=ran)
-    assert blame.suspects(tree, runner.plan(tree), report) == []
+    assert blame.suspects(tree, plans.plan(tree), report) == []
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 50))

@@ -48,8 +48,8 @@ MAP: dict[str, set[str]] = {
         "task",
     },
     "hook": {
-        "ask", "assemble", "attempt", "containers", "edit", "errors", "loop", "memory", "model",
-        "python", "runlog", "solving", "source", "suite",
+        "ask", "assemble", "attempt", "background", "containers", "edit", "errors", "loop",
+        "memory", "model", "python", "runlog", "solving", "source", "suite",
     },
     "progress": {"batch", "display"},
     "display": {"attempt", "feedback", "loop", "memory", "suite"},

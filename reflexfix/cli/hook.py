@@ -47,14 +47,17 @@ def mend_options(command: F) -> F:
 def hook(ctx: click.Context, /, install: bool, prepare: bool, **options: Any) -> None:
     """Test what is staged; where tests fail, look for a fix and keep it as a patch."""
     from reflexfix.hook import tree as trees
+    from reflexfix.hook import work
 
     repository = repository_here()
     if install or prepare:
         ready(repository, install)
         return
     refuse_write(options)
-    project = project_of(trees.staged(repository), repository.top, options)
-    ctx.exit(run(project, options, "reflexfix hook"))
+    with work.Early(lambda: trees.declaring(repository)) as early:
+        project = project_of(trees.staged(repository), repository.top, options)
+        code = run(project, early, options, "reflexfix hook")
+    ctx.exit(code)
 
 
 @cli.command()
@@ -66,14 +69,17 @@ def repair(ctx: click.Context, /, paths: tuple[Path, ...], **options: Any) -> No
 
     PATHS are tests to run, or files that alone may be mended.
     """
-    from reflexfix.hook import git
+    from reflexfix.hook import git, work
     from reflexfix.hook import tree as trees
 
     repository = git.find(Path.cwd())
     top = repository.top if repository else folder_of(paths)
     tree = trees.on_disk(top, repository)
     refuse_write(options)
-    ctx.exit(run(project_of(tree, top, options, paths), options, "reflexfix repair"))
+    project = project_of(tree, top, options, paths)
+    with work.Early(lambda: tree) as early:
+        code = run(project, early, options, "reflexfix repair")
+    ctx.exit(code)
 
 
 @cli.command()
@@ -134,7 +140,8 @@ def project_of(
     from dataclasses import replace
 
     from reflexfix import runlog
-    from reflexfix.hook import environment, runner, work
+    from reflexfix.hook import environment, work
+    from reflexfix.hook import plan as plans
     from reflexfix.hook import settings as setting
     from reflexfix.hook import tree as trees
 
@@ -145,10 +152,10 @@ def project_of(
     command = options["tests_command"] or settings.tests
     only: tuple[str, ...] = ()
     if paths:
-        plan, only = runner.of_paths(tree, [below(top, tree, path) for path in paths])
-        plan = runner.plan(tree, command) if command else plan
+        plan, only = plans.of_paths(tree, [below(top, tree, path) for path in paths])
+        plan = plans.plan(tree, command) if command else plan
     else:
-        plan = runner.plan(tree, command)
+        plan = plans.plan(tree, command)
     home = runlog.home_of(top / "x")
     need = environment.need(tree, settings)
     return work.Project(tree, top, home, settings, limits, plan, need, only)

@@ -14,45 +14,45 @@ from reflexfix.errors import ModelTrouble, ReflexfixError, SandboxTrouble
 
 if TYPE_CHECKING:
     from reflexfix.display import Display
-    from reflexfix.hook.work import Outcome, Project
+    from reflexfix.hook.work import Early, Outcome, Project
     from reflexfix.model import Budget
 
 
-def run(project: Project, options: Mapping[str, Any], name: str) -> int:
+def run(project: Project, early: Early, options: Mapping[str, Any], name: str) -> int:
     """Test, look and mend; print what came of it, and give the exit code."""
-    from reflexfix.hook import runner, work
+    from reflexfix.hook import plan, work
 
     with progress(options["quiet"]) as display:
         work.say_left_out(project.tree, display.say)
-        if not runner.has_tests(project.tree, project.plan):
+        if not plan.has_tests(project.tree, project.plan):
             click.echo(
                 f"{name}: no tests are staged" if project.tree.staged else f"{name}: no tests"
             )
             return 0
         outcome = work.Outcome()
         try:
-            test_and_mend(project, options, outcome, display)
+            test_and_mend(project, early, options, outcome, display)
         except (ModelTrouble, SandboxTrouble) as error:
             outcome.trouble = error
     return conclude(project, options, outcome, name)
 
 
 def test_and_mend(
-    project: Project, options: Mapping[str, Any], outcome: Outcome, display: Display
+    project: Project, early: Early, options: Mapping[str, Any], outcome: Outcome, display: Display
 ) -> None:
     """Go through the steps as far as they lead. Raises ModelTrouble and SandboxTrouble."""
-    from reflexfix.hook import environment, work
+    from reflexfix.hook import work
 
-    with environment.connected() as engine, work.opened(project, engine) as sandbox:
-        display.say(f"running the tests ({project.plan})")
-        work.test(project, sandbox, outcome)
-        if outcome.passed or not outcome.failing or options["no_fix"]:
-            return
-        display.say(f"{len(outcome.failing)} failed; looking what they run")
-        seen = work.look(project, sandbox, outcome)
-        if seen.failures:
-            mend(project, options, outcome, display, sandbox, seen)
-        work.sweep(engine)
+    sandbox = early.sandbox(project)
+    display.say(f"running the tests ({project.plan})")
+    work.test(project, sandbox, outcome)
+    if outcome.passed or not outcome.failing or options["no_fix"]:
+        return
+    display.say(f"{len(outcome.failing)} failed; looking what they run")
+    seen = work.look(project, sandbox, outcome)
+    if seen.failures:
+        mend(project, options, outcome, display, sandbox, seen)
+    work.sweep(sandbox.engine)
 
 
 def mend(
@@ -65,7 +65,7 @@ def mend(
 ) -> None:
     """Look for a fix, showing what happens."""
     from reflexfix.hook import mend as mending
-    from reflexfix.hook import work
+    from reflexfix.hook import repair
     from reflexfix.loop import Run
     from reflexfix.model import Budget
 
@@ -74,7 +74,7 @@ def mend(
         options["max_seconds"] or project.settings.seconds,
     )
     runs: list[Run] = []
-    steps = work.repair(
+    steps = repair.repair(
         project, sandbox, seen, loop_settings(options), budget, opener(options, display), outcome,
         runs.append,
     )  # fmt: skip

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 from reflexfix.errors import UsageProblem
-from reflexfix.hook.runner import Function, Plan, Report, Runs
+from reflexfix.hook.plan import Plan
+from reflexfix.hook.runner import Function, Report, Runs
 from reflexfix.hook.tree import Tree
 from reflexfix.python import syntax
 from reflexfix.python.target import Found, first_line, functions

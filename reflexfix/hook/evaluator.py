@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from reflexfix.attempt import Candidate, Case, Judged, Result, Suite, UserTests, Verdict
 from reflexfix.containers.sandbox import joined
 from reflexfix.errors import BudgetSpent
-from reflexfix.hook.runner import Plan, ProjectSandbox, Report, Request
+from reflexfix.hook.plan import Plan
+from reflexfix.hook.runner import ProjectSandbox, Report, Request
 from reflexfix.hook.tree import Tree
 from reflexfix.model import Budget
 from reflexfix.python.layout import dedented

@@ -16,7 +16,8 @@ from reflexfix.hook.blame import Suspect
 from reflexfix.hook.culprit import Culprit
 from reflexfix.hook.evaluator import Evaluator
 from reflexfix.hook.masking import Mask, MaskedModel
-from reflexfix.hook.runner import Plan, ProjectSandbox, Report, Request
+from reflexfix.hook.plan import Plan
+from reflexfix.hook.runner import ProjectSandbox, Report, Request
 from reflexfix.hook.tree import Tree
 from reflexfix.loop import Event, Run
 from reflexfix.memory import Memory

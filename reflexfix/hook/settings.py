@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from reflexfix.attempt import Limits
@@ -96,6 +96,8 @@ def _fits(value: Any, kind: type) -> bool:
     return isinstance(value, kind)
 
 
+ROOM_MB = 512
+"""How much of the project, and of what its tests write, may lie in /tmp."""
 PROJECT = Limits(memory_mb=1024, processes=256, cpus=2.0, output_bytes=16 * 2**20, file_mb=64)
 """What a whole project's tests may use, where it does not say otherwise."""
 
@@ -110,13 +112,12 @@ def limits(table: Any) -> Limits:
     return Limits(**{**{name: getattr(PROJECT, name) for name in known}, **given})
 
 
-def room_for(limits: Limits, tree: Tree) -> Limits:
-    """Make /tmp as large as the tree asks for, twice over, and the memory that it is part of."""
-    size_mb = tree.size // 2**20 + 1
-    more = {
-        "tmp_mb": max(limits.tmp_mb, 128) + 2 * size_mb,
-        "tmp_files": max(limits.tmp_files, 4 * len(tree.files)),
-        "memory_mb": limits.memory_mb + 4 * size_mb,
-        "tmp_exec": True,  # a project's tests may run its own programs
-    }
-    return Limits(**{**{f.name: getattr(limits, f.name) for f in fields(Limits)}, **more})
+def roomy(limits: Limits) -> Limits:
+    """Make /tmp large enough for the largest tree that can be sent, and memory for it."""
+    return replace(
+        limits,
+        tmp_mb=max(limits.tmp_mb, ROOM_MB),
+        tmp_files=max(limits.tmp_files, 65536),
+        memory_mb=limits.memory_mb + ROOM_MB,
+        tmp_exec=True,  # a project's tests may run its own programs
+    )

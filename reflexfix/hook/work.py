@@ -1,30 +1,32 @@
-"""One run of the hook, from a tree to an outcome: test, look, mend, keep the patch."""
+"""What is tested and what comes of it: the whole suite once, and what fails once more."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from reflexfix import solving
-from reflexfix.assemble import Models, Say
+from reflexfix.assemble import Say
 from reflexfix.attempt import Limits, Result
+from reflexfix.background import in_background
 from reflexfix.containers import container as containers
 from reflexfix.containers.engine import Engine
 from reflexfix.errors import ReflexfixError, SandboxTrouble
-from reflexfix.hook import environment, mend, patch
+from reflexfix.hook import environment
 from reflexfix.hook import settings as setting
-from reflexfix.hook.blame import Suspect
 from reflexfix.hook.environment import Need
-from reflexfix.hook.mend import Fix, Mending, Step
-from reflexfix.hook.patch import Change, Patch
-from reflexfix.hook.runner import Plan, ProjectSandbox, Report, Request
+from reflexfix.hook.plan import Plan
+from reflexfix.hook.runner import ProjectSandbox, Report, Request
 from reflexfix.hook.settings import Settings
-from reflexfix.hook.tree import LINK, Tree
-from reflexfix.loop import Run
-from reflexfix.model import Budget
+from reflexfix.hook.tree import Tree
+
+if TYPE_CHECKING:
+    from reflexfix.hook.blame import Suspect
+    from reflexfix.hook.mend import Fix
+    from reflexfix.hook.patch import Patch
 
 QUICK = 0.25
 """The part of the budget that the whole suite may take to be run again for comparison."""
@@ -75,20 +77,49 @@ class Outcome:
         return self.tested and not self.report.failures and not self.report.trouble
 
 
-OpenModels = Callable[[Budget], contextlib.AbstractContextManager[Models]]
+class Early:
+    """Connects and starts a container while the project is still being read. Use it in a `with`.
 
-
-@contextlib.contextmanager
-def opened(project: Project, engine: Engine) -> Iterator[ProjectSandbox]:
-    """Open the sandbox with what the tests need; one container starts at once.
-
-    Raises SandboxTrouble; NotPrepared when an image would have to be built first.
+    `look` gives as much of the tree as says what the tests need.
     """
-    image = environment.ready(engine, project.need)
-    limits = setting.room_for(project.limits, project.tree)
-    with ProjectSandbox(engine, image, limits, pool=0) as sandbox:
+
+    def __init__(self, look: Callable[[], Tree]) -> None:
+        self.look = look
+        self.held = contextlib.ExitStack()
+
+    def __enter__(self) -> Early:
+        self.need, self.future = Need(), in_background(self._start)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.future.exception()
+        self.held.close()
+
+    def _start(self) -> ProjectSandbox | None:
+        tree = self.look()
+        settings, limits = setting.of_tree(tree)
+        if settings.dockerfile and tree.read(settings.dockerfile) is None:
+            return None  # what is read first does not have it
+        self.need = environment.need(tree, settings)
+        return self._open(self.need, limits)
+
+    def _open(self, need: Need, limits: Limits) -> ProjectSandbox:
+        engine = self.held.enter_context(environment.connected())
+        image = environment.ready(engine, need)
+        roomy = setting.roomy(limits)
+        sandbox = self.held.enter_context(ProjectSandbox(engine, image, roomy, pool=0))
         sandbox.start_ahead()
-        yield sandbox
+        return sandbox
+
+    def sandbox(self, project: Project) -> ProjectSandbox:
+        """Give the sandbox for a project.
+
+        Raises SandboxTrouble; NotPrepared when an image would have to be built first.
+        """
+        sandbox = self.future.result()
+        if sandbox is not None and self.need == project.need:
+            return sandbox
+        return self._open(project.need, project.limits)  # what was read first was not all
 
 
 def test(project: Project, sandbox: ProjectSandbox, outcome: Outcome) -> None:
@@ -117,57 +148,6 @@ def look(project: Project, sandbox: ProjectSandbox, outcome: Outcome) -> Report:
     outcome.flaky = tuple(name for name in failing if name not in still)
     kept = {r.name: r for r in outcome.report.failures}
     return replace(seen, failures=tuple(kept[name] for name in still))
-
-
-def repair(
-    project: Project,
-    sandbox: ProjectSandbox,
-    seen: Report,
-    settings: solving.Settings,
-    budget: Budget,
-    open_models: OpenModels,
-    outcome: Outcome,
-    watch: Callable[[Run], None],
-) -> Iterator[Step]:
-    """Mend what fails, yielding what happens; `outcome` has what there is at every moment.
-
-    Raises ModelTrouble and SandboxTrouble.
-    """
-    outcome.suspects = tuple(mend.suspects(project.tree, project.plan, seen, project.only))
-    if not outcome.suspects:
-        outcome.stopped = "no function of the project is at fault for certain"
-        return
-    sandbox.keep_ahead(1)
-    with open_models(budget) as models:
-        mending = Mending(
-            sandbox, project.tree, project.plan, settings, models, budget, project.home,
-            project.settings.suite_seconds, project.settings.own_tests, project.only,
-            frozenset({*outcome.flaky, *outcome.lacking}), watch=watch,
-        )  # fmt: skip
-        try:
-            for step in mending.steps(seen):
-                if isinstance(step, mend.Trying):
-                    outcome.tried.append(step.suspect)
-                yield step
-        finally:
-            outcome.stopped = mending.stopped
-            outcome.fixes = tuple(mending.fixes)
-            outcome.patch = patch_of(project, outcome)
-
-
-def patch_of(project: Project, outcome: Outcome) -> Patch | None:
-    """Put the fixes together into one patch against what was tested."""
-    after = {fix.path: fix.after for fix in outcome.fixes}  # later ones hold the earlier
-    changes = [
-        Change(path, project.tree.files[path].data, data, project.tree.files[path].mode)
-        for path, data in after.items()
-        if project.tree.files[path].mode != LINK
-    ]
-    fixed = tuple(dict.fromkeys(name for fix in outcome.fixes for name in fix.fixes))
-    left = tuple(r.name for r in outcome.failing if r.name not in fixed)
-    functions = tuple(f"{fix.path}: {fix.suspect.name}" for fix in outcome.fixes)
-    verified = all(fix.verified for fix in outcome.fixes)
-    return patch.made(changes, fixed, left, verified, functions)
 
 
 def sweep(engine: Engine) -> None:
