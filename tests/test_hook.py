@@ -351,8 +351,8 @@ def test_a_plugin_that_the_configuration_names_and_the_image_lacks_is_trouble(re
     repo.project()
     repo.stage({"pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--no-such-plugin"\n'})
     code, said, endpoint = ran(repo, scripted(), "hook")
-    assert code == 0 or "--no-such-plugin" in said
-    assert "--no-such-plugin" in said and endpoint.asked == []
+    assert code == 1 and endpoint.asked == []
+    assert "tests: they could not be run" in said and "--no-such-plugin" in said
 
 
 def test_a_repository_without_tests_is_passed(repo: Repo) -> None:

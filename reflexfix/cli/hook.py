@@ -96,7 +96,10 @@ def apply(patch: str | None) -> None:
     found = patches.load(home, patch)
     written = patches.apply(found, top, home)
     for path in written:
-        click.echo(f"{path} is mended; `reflexfix undo` takes it back", err=True)
+        click.echo(f"{path} is mended", err=True)
+    if written:
+        times = f", run {len(written)} times," if len(written) > 1 else ""
+        click.echo(f"`reflexfix undo`{times} takes it back", err=True)
     if not written:
         click.echo("nothing to do: it is applied already", err=True)
 

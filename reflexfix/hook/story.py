@@ -31,6 +31,8 @@ def verdict(outcome: Outcome) -> str:
     skipped = f", {report.skipped} skipped" if report.skipped else ""
     if outcome.passed:
         return f"tests: {len(report.passed)} passed{skipped}"
+    if not report.total:
+        return "tests: they could not be run"
     return f"tests: {len(report.failures)} of {report.total} failed{skipped}"
 
 

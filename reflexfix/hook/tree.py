@@ -16,6 +16,8 @@ from reflexfix.hook.git import Repository, read_batch, run_git
 
 LARGEST_MB = 5
 """A binary file above this size is left out, in megabytes."""
+MOST_MB = 500
+"""More than this is no project."""
 LINK, PROGRAM, PLAIN, SUBMODULE = "120000", "100755", "100644", "160000"
 NOT_OURS = (".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "__pycache__",
             ".mypy_cache", ".ruff_cache", ".pytest_cache", ".reflexfix")  # fmt: skip
@@ -144,9 +146,21 @@ def on_disk(folder: Path, repository: Repository | None, largest_mb: float = LAR
         listed = repository.ask("ls-files", "-c", "-o", "--exclude-standard", "--deduplicate", "-z")
         paths = [os.fsdecode(path) for path in listed.split(b"\0") if path]
         changed = repository.changed_lines(cached=False)
-    files = {path: file for path in paths if (file := from_disk(folder / path)) is not None}
+    files: dict[str, File] = {}
+    size = 0
+    for path in paths:
+        if (file := from_disk(folder / path)) is not None:
+            files[path], size = file, size + len(file.data)
+        refuse_size(size, folder)
     kept, large = without_large(files, largest_mb)
     return Tree(kept, tuple(large), changed)
+
+
+def refuse_size(size: int, folder: Path) -> None:
+    if size > MOST_MB * 2**20:
+        raise UsageProblem(
+            f"{folder} holds more than {MOST_MB} MB.", hint="run in the folder of one project"
+        )
 
 
 def walk(folder: Path) -> Iterator[str]:

@@ -160,6 +160,13 @@ def say_left_out(tree: Tree, say: Say) -> None:
         say(f"not sent to the tests: {one}")
 
 
+def nothing_to_run(tree: Tree) -> str:
+    """Say that there are no tests, or none that are known here."""
+    if "Cargo.toml" in tree.files:
+        return "not tested: `cargo test` is not run yet, and there are no Python tests"
+    return "no tests are staged" if tree.staged else "there are no tests"
+
+
 def untested(error: ReflexfixError) -> str:
     """Say in one line that and why nothing was tested."""
     if isinstance(error, environment.NotPrepared):
