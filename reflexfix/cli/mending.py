@@ -25,9 +25,7 @@ def run(project: Project, early: Early, options: Mapping[str, Any], name: str) -
     with progress(options["quiet"]) as display:
         work.say_left_out(project.tree, display.say)
         if not plan.has_tests(project.tree, project.plan):
-            click.echo(
-                f"{name}: no tests are staged" if project.tree.staged else f"{name}: no tests"
-            )
+            click.echo(f"{name}: {work.nothing_to_run(project.tree)}")
             return 0
         outcome = work.Outcome()
         try:
