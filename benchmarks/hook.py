@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reflexfix import assemble
-from reflexfix.hook import environment, git, settings, tree, work
+from reflexfix.hook import early, environment, git, settings, tree, work
 from reflexfix.hook import plan as plans
 from reflexfix.hook.environment import Need
 
@@ -113,8 +113,8 @@ def parts(folder: Path) -> None:
     plan = plans.plan(files)
     project = work.Project(files, folder, folder, chosen, limits, plan, Need())
     began = time.monotonic()
-    with work.Early(lambda: files) as early:
-        sandbox = early.sandbox(project)
+    with early.Early(lambda: files) as opened:
+        sandbox = opened.sandbox(project)
         sandbox.idle[0].result()
         print(f"  connecting, and starting the container: {time.monotonic() - began:.2f} s")
         outcome = work.Outcome()

@@ -22,7 +22,7 @@ from typing import Any
 
 from reflexfix import assemble
 from reflexfix.containers import image as images
-from reflexfix.hook import environment, mend, settings, work
+from reflexfix.hook import early, environment, mend, settings, work
 from reflexfix.hook import plan as plans
 from reflexfix.hook.environment import Need
 from reflexfix.hook.tree import PLAIN, File, Tree
@@ -151,8 +151,8 @@ def project_of(tree: Tree) -> work.Project:
 def rank(project: work.Project, name: str) -> tuple[int, str]:
     """Say on which place the buggy function comes, and what was seen; 0 for nowhere."""
     outcome = work.Outcome()
-    with work.Early(lambda: project.tree) as early:
-        sandbox = early.sandbox(project)
+    with early.Early(lambda: project.tree) as opened:
+        sandbox = opened.sandbox(project)
         work.test(project, sandbox, outcome)
         if not outcome.failing:
             return 0, f"no test fails {outcome.report.trouble}"

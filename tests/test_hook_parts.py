@@ -172,7 +172,7 @@ def test_a_function_within_another_counts_as_the_outer_one() -> None:
 
 
 def test_what_changed_comes_first_then_where_failures_lead_then_ochiai() -> None:
-    tree = tree_of({"m.py": MODULE}, changed={"m.py": [(6, 6)]})
+    tree = tree_of({"m.py": MODULE}, compare=lambda: {"m.py": [(6, 6)]})
     ran = {f("inner", 11): Runs(("t",), 0), f("A.get", 2): Runs(("t",), 0),
            f("A.other", 5): Runs(("t",), 9)}  # fmt: skip
     report = Report(failures=failed("t"), ran=ran, evidence={"t": (f("A.get", 2), f("inner", 11))})

@@ -47,14 +47,14 @@ def mend_options(command: F) -> F:
 def hook(ctx: click.Context, /, install: bool, prepare: bool, **options: Any) -> None:
     """Test what is staged; where tests fail, look for a fix and keep it as a patch."""
     from reflexfix.hook import tree as trees
-    from reflexfix.hook import work
+    from reflexfix.hook.early import Early
 
     repository = repository_here()
     if install or prepare:
         ready(repository, install)
         return
     refuse_write(options)
-    with work.Early(lambda: trees.declaring(repository)) as early:
+    with Early(lambda: trees.declaring(repository)) as early:
         project = project_of(trees.staged(repository), repository.top, options)
         code = run(project, early, options, "reflexfix hook")
     ctx.exit(code)
@@ -69,15 +69,16 @@ def repair(ctx: click.Context, /, paths: tuple[Path, ...], **options: Any) -> No
 
     PATHS are tests to run, or files that alone may be mended.
     """
-    from reflexfix.hook import git, work
+    from reflexfix.hook import git
     from reflexfix.hook import tree as trees
+    from reflexfix.hook.early import Early
 
     repository = git.find(Path.cwd())
     top = repository.top if repository else folder_of(paths)
     tree = trees.on_disk(top, repository)
     refuse_write(options)
     project = project_of(tree, top, options, paths)
-    with work.Early(lambda: tree) as early:
+    with Early(lambda: tree) as early:
         code = run(project, early, options, "reflexfix repair")
     ctx.exit(code)
 

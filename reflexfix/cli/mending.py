@@ -14,7 +14,8 @@ from reflexfix.errors import ModelTrouble, ReflexfixError, SandboxTrouble
 
 if TYPE_CHECKING:
     from reflexfix.display import Display
-    from reflexfix.hook.work import Early, Outcome, Project
+    from reflexfix.hook.early import Early
+    from reflexfix.hook.work import Outcome, Project
     from reflexfix.model import Budget
 
 

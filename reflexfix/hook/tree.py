@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import fnmatch
+import functools
 import os
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ LINK, PROGRAM, PLAIN, SUBMODULE = "120000", "100755", "100644", "160000"
 NOT_OURS = (".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "__pycache__",
             ".mypy_cache", ".ruff_cache", ".pytest_cache", ".reflexfix")  # fmt: skip
 """Folders that are passed over where no git says what belongs to the project."""
+
+
+Lines = dict[str, list[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,14 @@ class Tree:
 
     files: dict[str, File]
     left_out: tuple[str, ...] = ()
-    changed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """For each file that the commit changes: the lines that it does, first and last."""
+    compare: Callable[[], Lines] = dict
+    """Gives for each file that the commit changes the lines that it does, first and last."""
     staged: bool = False
+
+    @property
+    def changed(self) -> Lines:
+        """What the commit changes: asked of git only when it matters, for it can take a while."""
+        return self.compare()
 
     def read(self, path: str) -> bytes | None:
         found = self.files.get(path)
@@ -92,7 +101,8 @@ def staged(repository: Repository, largest_mb: float = LARGEST_MB) -> Tree:
         files |= {f"{path}/{name}": file for name, file in inner.items()}
         left_out += [] if inner else [f"{path} (a submodule that is not checked out)"]
     kept, large = without_large(files, largest_mb)
-    return Tree(kept, (*left_out, *large), repository.changed_lines(), staged=True)
+    compare = functools.cache(repository.changed_lines)
+    return Tree(kept, (*left_out, *large), compare, staged=True)
 
 
 def in_index(printed: bytes) -> Iterator[tuple[str, File]]:
@@ -140,12 +150,13 @@ def without_large(files: dict[str, File], most_mb: float) -> tuple[dict[str, Fil
 
 def on_disk(folder: Path, repository: Repository | None, largest_mb: float = LARGEST_MB) -> Tree:
     """Read the work tree: all that git does not ignore; without git, all but hidden folders."""
+    compare: Callable[[], Lines] = dict
     if repository is None:
-        paths, changed = list(walk(folder)), {}
+        paths = list(walk(folder))
     else:
         listed = repository.ask("ls-files", "-c", "-o", "--exclude-standard", "--deduplicate", "-z")
         paths = [os.fsdecode(path) for path in listed.split(b"\0") if path]
-        changed = repository.changed_lines(cached=False)
+        compare = functools.cache(functools.partial(repository.changed_lines, cached=False))
     files: dict[str, File] = {}
     size = 0
     for path in paths:
@@ -153,7 +164,7 @@ def on_disk(folder: Path, repository: Repository | None, largest_mb: float = LAR
             files[path], size = file, size + len(file.data)
         refuse_size(size, folder)
     kept, large = without_large(files, largest_mb)
-    return Tree(kept, tuple(large), changed)
+    return Tree(kept, tuple(large), compare)
 
 
 def refuse_size(size: int, folder: Path) -> None:

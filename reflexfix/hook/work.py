@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reflexfix.assemble import Say
 from reflexfix.attempt import Limits, Result
-from reflexfix.background import in_background
 from reflexfix.containers import container as containers
 from reflexfix.containers.engine import Engine
 from reflexfix.errors import ReflexfixError, SandboxTrouble
 from reflexfix.hook import environment
-from reflexfix.hook import settings as setting
 from reflexfix.hook.environment import Need
 from reflexfix.hook.plan import Plan
 from reflexfix.hook.runner import ProjectSandbox, Report, Request
@@ -24,6 +19,7 @@ from reflexfix.hook.settings import Settings
 from reflexfix.hook.tree import Tree
 
 if TYPE_CHECKING:
+    from reflexfix.assemble import Say
     from reflexfix.hook.blame import Suspect
     from reflexfix.hook.mend import Fix
     from reflexfix.hook.patch import Patch
@@ -75,51 +71,6 @@ class Outcome:
     @property
     def passed(self) -> bool:
         return self.tested and not self.report.failures and not self.report.trouble
-
-
-class Early:
-    """Connects and starts a container while the project is still being read. Use it in a `with`.
-
-    `look` gives as much of the tree as says what the tests need.
-    """
-
-    def __init__(self, look: Callable[[], Tree]) -> None:
-        self.look = look
-        self.held = contextlib.ExitStack()
-
-    def __enter__(self) -> Early:
-        self.need, self.future = Need(), in_background(self._start)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.future.exception()
-        self.held.close()
-
-    def _start(self) -> ProjectSandbox | None:
-        tree = self.look()
-        settings, limits = setting.of_tree(tree)
-        if settings.dockerfile and tree.read(settings.dockerfile) is None:
-            return None  # what is read first does not have it
-        self.need = environment.need(tree, settings)
-        return self._open(self.need, limits)
-
-    def _open(self, need: Need, limits: Limits) -> ProjectSandbox:
-        engine = self.held.enter_context(environment.connected())
-        image = environment.ready(engine, need)
-        roomy = setting.roomy(limits)
-        sandbox = self.held.enter_context(ProjectSandbox(engine, image, roomy, pool=0))
-        sandbox.start_ahead()
-        return sandbox
-
-    def sandbox(self, project: Project) -> ProjectSandbox:
-        """Give the sandbox for a project.
-
-        Raises SandboxTrouble; NotPrepared when an image would have to be built first.
-        """
-        sandbox = self.future.result()
-        if sandbox is not None and self.need == project.need:
-            return sandbox
-        return self._open(project.need, project.limits)  # what was read first was not all
 
 
 def test(project: Project, sandbox: ProjectSandbox, outcome: Outcome) -> None:
