@@ -42,6 +42,11 @@ class Fix:
     run: str = ""
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all failing tests that run the function pass now, and nothing else broke."""
+        return self.verified and set(self.fixes) >= set(self.suspect.tests)
+
+    @property
     def path(self) -> str:
         return self.suspect.path
 
@@ -85,6 +90,9 @@ class Mending:
     fixes: list[Fix] = field(default_factory=list)
     stopped: str = ""
     hung: tuple[str, ...] = ()
+    """Tests that ran out of their time."""
+    run_id: str = ""
+    """The artefact of the latest run of the loop."""
 
     def steps(self, report: Report) -> Iterator[Step]:
         """Mend one function after the other until no test fails, yielding what happens.
@@ -97,7 +105,7 @@ class Mending:
                 fixed = yield from self._one_fix(report)
                 if fixed is None or not (left := self._left(report, fixed)):
                     return
-                report = self.sandbox.test(self.tree, self.plan, left, self._suite_seconds())
+                report = self.sandbox.test(self.tree, self.plan, left, self.suite_seconds)
                 report = self.without_ignored(report)
                 if not report.failures:
                     return
@@ -118,21 +126,26 @@ class Mending:
         """Try the first suspects in order; give the first whole fix, or the best partial one."""
         best: Fix | None = None
         suspected = suspects(self.tree, self.plan, report, self.only)
-        for left, suspect in zip(range(blame.MOST, 0, -1), suspected, strict=False):
-            yield Trying(suspect)
-            until = self.budget.seconds_left() * (1 - 1 / left) if left > 1 else 0.0
-            fix = yield from self._try(suspect, report, until)
-            if fix is not None and (best is None or len(fix.fixes) > len(best.fixes)):
-                best = fix
-            if fix is not None and set(fix.fixes) >= set(suspect.tests) and fix.verified:
-                break
-            if self.budget.seconds_left() <= 0:
-                self.stopped = f"The budget of {self.budget.seconds:g} seconds is spent."
-                break
+        try:
+            for left, suspect in zip(range(blame.MOST, 0, -1), suspected, strict=False):
+                yield Trying(suspect)
+                until = self.budget.seconds_left() * (1 - 1 / left)
+                fix = yield from self._try(suspect, report, until)
+                if fix is not None and (best is None or len(fix.fixes) > len(best.fixes)):
+                    best = fix
+                if fix is not None and fix.is_whole or self._is_over():
+                    break
+        finally:
+            self.fixes += [best] if best is not None else []
         if best is not None:
-            self.fixes.append(best)
             yield best
         return best
+
+    def _is_over(self) -> bool:
+        if self.budget.seconds_left() > 0:
+            return False
+        self.stopped = f"The budget of {self.budget.seconds:g} seconds is spent."
+        return True
 
     def _try(
         self, suspect: Suspect, report: Report, until: float
@@ -153,7 +166,7 @@ class Mending:
             if self.budget.seconds_left() <= 0:
                 return fix
             whole = self._whole(best.file, suspect.path)
-            broke = tuple(name for name in whole.names if name not in report.names)
+            broke = tuple(name for name in whole.names if is_new(name, report))
             fixes = tuple(name for name in report.names if is_mended(name, whole))
             if not broke and not whole.trouble:
                 return replace(fix, fixes=fixes, verified=True) if fixes else None
@@ -176,15 +189,10 @@ class Mending:
         """Run the whole suite on a version."""
         changed = self.tree.with_file(path, file)
         return self.without_ignored(
-            self.sandbox.test(changed, self.plan, Request(), self._suite_seconds())
+            self.sandbox.test(changed, self.plan, Request(), self.suite_seconds)
         )
 
-    def _suite_seconds(self) -> float:
-        return self.suite_seconds
-
     # ------------------------------------------------------------ one run of the loop
-
-    run_id: str = ""
 
     def _loop(
         self, task: Culprit, tests: tuple[str, ...], start: Attempt | None, until: float
@@ -250,6 +258,11 @@ def start_of(task: Culprit) -> Attempt | None:
     if task.unfinished:
         return None
     return Attempt(0, task.old_body, task.real, Verdict(), note="as it stands")
+
+
+def is_new(test: str, before: Report) -> bool:
+    """Whether a failure is a new one, not one in a file that could not be loaded before."""
+    return test not in before.names and test.partition("::")[0] not in before.names
 
 
 def is_mended(test: str, whole: Report) -> bool:
