@@ -1,6 +1,6 @@
 """How many of HumanEvalFix's buggy functions the hook turns into correct patches.
 
-    python benchmarks/humanevalfix.py HUMANEVALPACK_PYTHON_JSONL [--limit N] [--real] [--seconds S]
+    python benchmarks/humanevalfix.py HUMANEVALPACK_PYTHON_JSONL [--skip N] [--limit N] [--real] [--seconds S]
 
 Each task is a little git repository: the buggy function in one file, its tests in a pytest file.
 What is staged is tested, the fault is looked for, and the loop works on it as in a commit. Without
@@ -139,12 +139,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--limit", type=int)
+    parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--every", type=int, default=1, help="Take each N-th task.")
     parser.add_argument("--real", action="store_true")
     parser.add_argument("--seconds", type=float, default=120.0)
     options = parser.parse_args()
     rows = [json.loads(line) for line in options.data.read_text("utf-8").splitlines()]
-    rows = rows[:: options.every][: options.limit]
+    rows = rows[options.skip :: options.every][: options.limit]
     engine = assemble.engine()
     for step in environment.prepare(engine, Need()):
         print(step)
