@@ -133,7 +133,7 @@ class Mending:
                 fix = yield from self._try(suspect, report, until)
                 if fix is not None and (best is None or len(fix.fixes) > len(best.fixes)):
                     best = fix
-                if fix is not None and fix.is_whole or self._is_over():
+                if (fix is not None and fix.is_whole) or self._is_over():
                     break
         finally:
             self.fixes += [best] if best is not None else []
