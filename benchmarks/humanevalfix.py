@@ -1,6 +1,7 @@
 """How many of HumanEvalFix's buggy functions the hook turns into correct patches.
 
-    python benchmarks/humanevalfix.py HUMANEVALPACK_PYTHON_JSONL [--skip N] [--limit N] [--real] [--seconds S]
+    python benchmarks/humanevalfix.py HUMANEVALPACK_PYTHON_JSONL [--real] [--seconds S]
+        [--skip N] [--every N] [--limit N]
 
 Each task is a little git repository: the buggy function in one file, its tests in a pytest file.
 What is staged is tested, the fault is looked for, and the loop works on it as in a commit. Without

@@ -42,7 +42,7 @@ class Need:
 
     @property
     def recipe(self) -> images.Recipe:
-        return images.Recipe("python", self.packages, self.dockerfile)
+        return images.Recipe("python", self.packages, dockerfile=self.dockerfile)
 
 
 class NotPrepared(SandboxTrouble):
