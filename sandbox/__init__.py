@@ -16,6 +16,11 @@ outside -> S, one job; its last order carries the nonce that the answer has to c
     {"do": "pytest", "nonce", "files", "paths", "roots", "script", "limits"}  a user's test files
         -> {"say": "verdict", "nonce", "import": null, "results": [result, ...]}
 
+    {"do": "project", "nonce", "tree", "pack", "runner", "arguments", "roots", "tests", "first",
+     "rest", "trace", "hung", "limits"}                               a whole project's tests
+        -> {"say": "ran", "nonce", "passed": [name], "results": [result, ...], "functions",
+            "evidence", "missing", "trouble"}
+
     {"do": "values", "nonce", "files", "module", "target", "source", "limits"}
         -> {"say": "values", "nonce", "text", "problem", "seconds"}
 
@@ -35,6 +40,20 @@ Python source that is run in the module's namespace; where `entry` names a funct
 unittest method, that is called afterwards with the fixtures (`tmp_path`, `capsys`). `mode` is
 "split" (candidate and test in two processes, plain values between them) or "in-process".
 `control` marks the test that must fail.
+
+A project's `tree` is [[path, mode as git writes it, size], ...] and `pack` the base64 text of the
+zlib-compressed bytes of all its files, one after the other; of a link they are where it leads.
+`runner` is pytest, unittest or script, `arguments` what it is called with, `roots` are folders on
+the import path, and `tests` the files that hold tests. Tests that `first` names (a test, or a file
+with all that is in it) are run before the others, and alone where `rest` is false. Tests in `hung`
+have the shorter limit `hung_seconds`. With `trace`, `functions` tells [function, numbers of the
+results whose tests ran it, how many passing tests did] of every function that a test among the
+results ran, and `evidence` maps a failing test to the calls that led to its failure, the outermost
+first: the functions that its exception passed; where that passed none, those through which the
+value came that the test judged; where it did not end, those that were open at every look. A
+function is "path:first line:dotted name". `missing` maps a test to the module that it did not
+find; `trouble` says why the runner could not do its part, or "". The files are on disk, below
+/tmp/work, and one process runs all tests until one has to be ended.
 
 A result is {"name", "status", "mode", "seconds", "expected", "actual", "compared", "message",
 "frames", "printed", "unstable"}; status is one of passed, failed, error, timeout, memory,

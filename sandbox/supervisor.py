@@ -36,6 +36,10 @@ def run_pytest(host: Host, order: dict[str, Any]) -> None:
     part("userrun").run_pytest(host, order)
 
 
+def run_project(host: Host, order: dict[str, Any]) -> None:
+    part("project").run_project(host, order)
+
+
 def give_values(host: Host, order: dict[str, Any]) -> None:
     part("values").give_values(host, order)
 
@@ -53,6 +57,7 @@ JOBS: dict[str, Callable[[Host, dict[str, Any]], None]] = {
     "judge": judge,
     "probe": probe,
     "pytest": run_pytest,
+    "project": run_project,
     "values": give_values,
 }
 """What S can be asked to do; an image with a Rust compiler knows more."""

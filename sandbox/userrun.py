@@ -46,6 +46,8 @@ def pytest_round(job: Job, found: dict[str, dict[str, Any]]) -> bool:
 class Story:
     """What one pytest process tells, and which test it was in when it fell silent."""
 
+    most = results.MOST
+
     def __init__(self, job: Job, inbox: Inbox, pid: int, found: dict[str, dict[str, Any]]) -> None:
         self.job, self.inbox, self.pid, self.found = job, inbox, pid, found
         self.current = ""
@@ -54,9 +56,9 @@ class Story:
 
     def follow(self) -> bool:
         """Take in reports until pytest says that it is done; False when it was cut short."""
-        while len(self.found) <= results.MOST:
+        while len(self.found) <= self.most:
             try:
-                in_time = self.job.wait(self.inbox, self.job.until(), self._heard, self.pid)
+                in_time = self.job.wait(self.inbox, self.until(), self._heard, self.pid)
             except TooMuchOutput:
                 limit = self.job.limits["output_bytes"]
                 self.blame("output", f"printed more than the limit of {limit} bytes")
@@ -73,6 +75,10 @@ class Story:
             if any("end" in frame for frame in frames):
                 return True
         return False
+
+    def until(self) -> float:
+        """Say when what is going on has taken too long."""
+        return self.job.until()
 
     def _heard(self) -> bool:
         try:

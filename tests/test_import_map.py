@@ -47,6 +47,10 @@ MAP: dict[str, set[str]] = {
         "memory", "model", "recording", "resampling", "runlog", "scoring", "solving", "suite",
         "task",
     },
+    "hook": {
+        "ask", "assemble", "attempt", "background", "containers", "edit", "errors", "loop",
+        "memory", "model", "python", "runlog", "solving", "source", "suite",
+    },
     "progress": {"batch", "display"},
     "display": {"attempt", "feedback", "loop", "memory", "suite"},
     "conformance": {"attempt"},

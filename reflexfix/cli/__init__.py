@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reflexfix.cli import after, batch, setup, solve
+from reflexfix.cli import after, batch, hook, setup, solve
 from reflexfix.cli.boundary import main
 from reflexfix.cli.group import cli
 
-__all__ = ["after", "batch", "cli", "main", "setup", "solve"]
+__all__ = ["after", "batch", "cli", "hook", "main", "setup", "solve"]

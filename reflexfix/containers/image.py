@@ -40,6 +40,8 @@ class Recipe:
     """Requirements of the user's files, as pip writes them."""
     crates: Crates | None = None
     """What a Rust crate takes from outside."""
+    dockerfile: bytes = b""
+    """A user's own file, which builds on `${BASE}`: the image without these packages."""
 
     @property
     def plain_tag(self) -> str:
@@ -52,9 +54,11 @@ class Recipe:
     def tag(self) -> str:
         if self.crates is not None:
             return f"{self.plain_tag}-{self.crates.digest}"
-        if not self.packages:
+        if not self.packages and not self.dockerfile:
             return self.plain_tag
         wanted = "\n".join(sorted(self.packages)).encode()
+        if self.dockerfile:
+            wanted += b"\0" + self.dockerfile
         return f"{self.plain_tag}-{sha256(wanted).hexdigest()[:12]}"
 
 
@@ -83,8 +87,10 @@ def build(engine: Engine, recipe: Recipe) -> Iterator[str]:
 def _build_steps(engine: Engine, recipe: Recipe) -> Iterator[str]:
     if not find(engine, Recipe(recipe.stage)):
         yield from _build_plain(engine, Recipe(recipe.stage))
-    if recipe.packages and not find(engine, recipe):
-        yield from _add_packages(engine, recipe)
+    if recipe.dockerfile and not find(engine, recipe):
+        yield from _build_on_top(engine, recipe)
+    elif recipe.packages and not find(engine, recipe):
+        yield from _add_packages(engine, recipe, recipe.plain_tag)
     if recipe.crates is not None and not find(engine, recipe):
         yield from _add_crates(engine, recipe, recipe.crates)
 
@@ -112,14 +118,18 @@ COST = {"python": "a minute, 0.2 GB", "rust": "minutes, 1 GB", "cargo": "a minut
 
 
 def build_with_network(
-    engine: Engine, files: Mapping[str, bytes | Path], recipe: Recipe, labels: dict[str, str]
+    engine: Engine,
+    files: Mapping[str, bytes | Path],
+    recipe: Recipe,
+    labels: dict[str, str],
+    **more: Any,
 ) -> None:
     """Build over the engine's bridge; over the host's network where the bridge leads nowhere."""
     try:
-        _build(engine, files, recipe, labels, network=None)
+        _build(engine, files, recipe, labels, network=None, **more)
     except BuildError:
         try:
-            _build(engine, files, recipe, labels, network="host")
+            _build(engine, files, recipe, labels, network="host", **more)
         except BuildError as error:
             raise _trouble(error) from error
 
@@ -138,6 +148,8 @@ def _build(
     recipe: Recipe,
     labels: dict[str, str],
     network: str | None,
+    tag: str = "",
+    arguments: dict[str, str] | None = None,
 ) -> None:
     with tempfile.TemporaryFile(prefix="reflexfix-context-") as packed:
         _pack(files, packed)
@@ -145,8 +157,9 @@ def _build(
             fileobj=packed,
             custom_context=True,
             dockerfile="Dockerfile.sandbox",
-            tag=recipe.tag,
-            target=recipe.stage,
+            tag=tag or recipe.tag,
+            target=recipe.stage or None,
+            buildargs=arguments,
             rm=True,
             forcerm=True,
             network_mode=network,
@@ -287,7 +300,7 @@ def _import(engine: Engine, root: Path) -> None:
 # ---------------------------------------------------------------- packages of the user's files
 
 
-def _add_packages(engine: Engine, recipe: Recipe) -> Iterator[str]:
+def _add_packages(engine: Engine, recipe: Recipe, base: str) -> Iterator[str]:
     """Put packages into a layer of their own; pip's own configuration decides where from."""
     yield f"adding {', '.join(recipe.packages)}"
     with tempfile.TemporaryDirectory(prefix="reflexfix-packages-") as folder:
@@ -298,10 +311,27 @@ def _add_packages(engine: Engine, recipe: Recipe) -> Iterator[str]:
             if p.is_file()
         }
     files["Dockerfile.sandbox"] = (
-        f"FROM {recipe.plain_tag} AS {recipe.stage}\n"
+        f"FROM {base} AS {recipe.stage}\n"
         f"COPY packages/ /usr/local/lib/python{PYTHON}/dist-packages/\n"
     ).encode()
     build_with_network(engine, files, recipe, {"reflexfix.packages": " ".join(recipe.packages)})
+
+
+def _build_on_top(engine: Engine, recipe: Recipe) -> Iterator[str]:
+    """Build a user's own file on the plain image, then the packages on that; the entry is ours."""
+    yield "building the project's own Dockerfile"
+    between = f"{recipe.tag}-own"
+    own = recipe.dockerfile.rstrip() + (
+        b"\nUSER 65534:65534\nWORKDIR /tmp\n"
+        b'ENTRYPOINT ["/usr/bin/python3", "-s", "-P", "-u", "/sandbox/supervisor.py"]\n'
+    )
+    labels = {"reflexfix.dockerfile": sha256(recipe.dockerfile).hexdigest()}
+    arguments = {"BASE": recipe.plain_tag}
+    tag = between if recipe.packages else recipe.tag
+    files = {"Dockerfile.sandbox": own}
+    build_with_network(engine, files, Recipe(""), labels, tag=tag, arguments=arguments)
+    if recipe.packages:
+        yield from _add_packages(engine, recipe, between)
 
 
 def _download(folder: str, packages: tuple[str, ...]) -> None:

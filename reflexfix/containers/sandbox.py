@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, get_args
+from typing import Any, Self, TypeVar, get_args
 
 from reflexfix.attempt import (
     Candidate,
@@ -93,7 +93,7 @@ class ContainerSandbox:
         self.lenders = Lenders(self._start_lender, self._end, self.workers.submit, most)
         self._refill()
 
-    def __enter__(self) -> ContainerSandbox:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -40,23 +40,29 @@ class Item:
     """Whether it stands in the class or function that holds the target."""
 
 
-def described(source: Source, tree: ast.Module, found: Found, tokens: int) -> str:
+def described(
+    source: Source, tree: ast.Module, found: Found, tokens: int, also: str | None = None
+) -> str:
     """Give the part of the file that matters, in the file's order, in at most `tokens` tokens.
 
-    The target comes without its old body. What was left out is said in a comment.
+    The target comes without its old body. What was left out is said in a comment. Where `also` is
+    given, only what the target or that text names is shown, and nothing else.
     """
     stub = target_text(source, found)
     items = [_item(source, node) for node in tree.body if node is not found.top]
     items += [_item(source, node, is_inner=True) for node in _neighbours(found)]
     frame = [_frame_line(source, scope) for scope in _frames(found)]
     budget = tokens - tokens_in("\n".join([*frame, stub])) - NOTE
-    chosen = _chosen(items, stub, found, budget)
+    chosen = _chosen(
+        items, stub if also is None else f"{stub}\n{also}", found, budget, also is None
+    )
     left_out = [item for item in items if item.node not in chosen]
     outer = [(item.node.lineno, chosen[item.node]) for item in _taken(items, chosen, inner=False)]
     inner = [(item.node.lineno, chosen[item.node]) for item in _taken(items, chosen, inner=True)]
     held = "\n".join([*frame, *_in_order([*inner, (found.node.lineno, stub)])])
     parts = _in_order([*outer, (found.top.lineno, held)])
-    return "".join(map(_apart, [*parts, *_note(left_out)])).strip("\n")
+    note = _note(left_out) if also is None else []
+    return "".join(map(_apart, [*parts, *note])).strip("\n")
 
 
 def _apart(text: str) -> str:
@@ -138,7 +144,9 @@ def _plain(text: str) -> str:
 # ---------------------------------------------------------------- what else is shown
 
 
-def _chosen(items: list[Item], stub: str, found: Found, budget: int) -> dict[ast.stmt, str]:
+def _chosen(
+    items: list[Item], stub: str, found: Found, budget: int, outwards: bool
+) -> dict[ast.stmt, str]:
     """Pick items until the budget is spent: imports, what the target names, then outwards."""
     chosen: dict[ast.stmt, str] = {}
     spent = 0
@@ -154,11 +162,11 @@ def _chosen(items: list[Item], stub: str, found: Found, budget: int) -> dict[ast
     for item in first:
         take(item, item.full if tokens_in(item.full) <= max(SHORT, budget // 3) else item.brief)
     for item in items:
-        if isinstance(item.node, ast.Import | ast.ImportFrom):
+        if isinstance(item.node, ast.Import | ast.ImportFrom) and (outwards or item in first):
             take(item, item.full)
-    for item in _by_distance(items, stub):
+    for item in _by_distance(items, stub) if outwards else ():
         take(item, item.full if tokens_in(item.full) <= max(SHORT, budget // 3) else item.brief)
-    for item in sorted(items, key=lambda i: (not i.is_inner, _gap(i, found))):
+    for item in sorted(items if outwards else [], key=lambda i: (not i.is_inner, _gap(i, found))):
         take(item, item.full if tokens_in(item.full) <= SHORT else item.brief)
     return chosen
 
