@@ -54,13 +54,18 @@ def pairs(told: Mapping[str, Any]) -> str:
             str(pair["n"]),
             str(len(pair["won"])),
             str(len(pair["lost"])),
-            f"{100 * pair['difference']:+.1f} ({100 * pair['low']:+.0f} to {100 * pair['high']:+.0f})",
+            points(pair),
             f"{pair['p']:.2f}",
             "shown" if pair["shown"] else "not shown",
         ]
         for pair in told["pairs"]
     ]
     return table(head, rows)
+
+
+def points(pair: Mapping[str, Any]) -> str:
+    difference, low, high = (100 * pair[name] for name in ("difference", "low", "high"))
+    return f"{difference:+.1f} ({low:+.0f} to {high:+.0f})"
 
 
 def labels(told: Mapping[str, Any]) -> str:
