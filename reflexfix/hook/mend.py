@@ -125,9 +125,9 @@ class Mending:
     def _one_fix(self, report: Report) -> Generator[Step, None, Fix | None]:
         """Try the first suspects in order; give the first whole fix, or the best partial one."""
         best: Fix | None = None
-        suspected = suspects(self.tree, self.plan, report, self.only)
+        suspected = suspects(self.tree, self.plan, report, self.only)[: blame.MOST]
         try:
-            for left, suspect in zip(range(blame.MOST, 0, -1), suspected, strict=False):
+            for left, suspect in zip(range(len(suspected), 0, -1), suspected, strict=True):
                 yield Trying(suspect)
                 until = self.budget.seconds_left() * (1 - 1 / left)
                 fix = yield from self._try(suspect, report, until)
