@@ -52,12 +52,18 @@ class Teller:
         self.running = name
         if self.tracer is None:
             return
+        self.tracer.told = self.say_open if name in self.hung else None
         self.tracer.begin(self.asked_for(name))
         if self.asked_for(name):
             limit = self.limits["hung_seconds" if name in self.hung else "test_seconds"]
             self.tracer.watching += 1
             watch = (_thread.get_ident(), time.monotonic() + limit, self.say_what_hangs)
             _thread.start_new_thread(self.tracer.watch, watch)
+
+    def say_open(self, calls: list[CodeType]) -> None:
+        """Tell at once what a test has come to that may never come back."""
+        self.say_functions(ran=self.running, functions=calls[-1:])
+        self.say_functions(evidence=self.running, functions=calls)
 
     def say_what_hangs(self) -> None:
         """Tell where a test is that is about to be ended."""

@@ -38,6 +38,11 @@ class Tracer:
         self.samples: list[list[CodeType]] = []
         self.seen: list[Any] = []
         """Both sides of the comparison that did not hold."""
+        self.told: Callable[[list[CodeType]], None] | None = None
+        """Told of the calls that are open whenever a function begins for the first time.
+
+        Where a test hangs in one long step of the interpreter, nothing else can be told of it.
+        """
         self.watching = 0
         self.monitoring: Any = vars(sys)["monitoring"]  # there since Python 3.12
         self.install()
@@ -80,11 +85,14 @@ class Tracer:
     def started(self, code: CodeType, _offset: int) -> Any:
         if not self.is_mine(code):
             return self.monitoring.DISABLE
+        is_new = code not in self.ran
         self.ran[code] = None
         if not self.deep:
             return self.monitoring.DISABLE
         self.clock += 1
         self.open.append((self.clock, code))
+        if is_new and self.told is not None:
+            self.told([one for _, one in self.open[-MOST_FRAMES:]])
         return None
 
     def thrown(self, code: CodeType, _offset: int, _error: BaseException) -> None:

@@ -230,6 +230,21 @@ def test_a_syntax_error_within_one_function_is_mended(repo: Repo) -> None:
     assert (repo.folder / "shop/calc.py").read_text() == CALC
 
 
+@pytest.mark.parametrize("endless", ["9 ** 9 ** 9", "sum(0 for _ in iter(int, 1))"])
+def test_a_test_that_does_not_end_leads_to_the_function_that_it_is_in(
+    endless: str, repo: Repo
+) -> None:
+    """The first hangs in one step of the interpreter, during which nothing of ours can run."""
+    repo.stage(
+        {"calc.py": CALC.replace("x * 2", endless), "test_calc.py": "from calc import double\n\n\n"
+         "def test_double():\n    assert double(2) == 4\n",
+         "pyproject.toml": "[tool.reflexfix.sandbox]\ntest_seconds = 4\n"}
+    )  # fmt: skip
+    code, said, _ = ran(repo, scripted(improve=[RIGHT], reflect=["Two."]), "hook")
+    assert code == 1 and "timeout: limit of 4 s" in said
+    assert "mended: calc.py: double" in said and "1 of 1 failures lead to it" in said
+
+
 def test_an_error_at_import_that_is_no_functions_fault_is_named_and_not_repaired(
     repo: Repo,
 ) -> None:
