@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import socket
 import time
@@ -22,11 +23,12 @@ MOST_FUNCTIONS = 5_000
 
 def run_project(host: Host, order: dict[str, Any]) -> None:
     """Run the tests until each has a result or time is up, and say what came of them."""
-    lay_out(order["tree"], zlib.decompress(base64.b64decode(order.pop("pack"))))
+    pack = order.pop("pack")
     job = Job(host, {**order, "files": {}})
     record = Record()
-    while project_round(job, record):
-        pass
+    more = project_round(job, record, pack)
+    while more:
+        more = project_round(job, record)
     job.end_all_but(set())
     host.say(say="ran", nonce=order["nonce"], **record.told())
 
@@ -84,8 +86,11 @@ class Record:
         return sorted(told, key=lambda one: -len(one[1]))[:MOST_FUNCTIONS]
 
 
-def project_round(job: Job, record: Record) -> bool:
-    """Run tests until they end or one must be ended; True when there may be more to run."""
+def project_round(job: Job, record: Record, pack: str = "") -> bool:
+    """Run tests until they end or one must be ended; True when there may be more to run.
+
+    The first time, the files are put in their places while the process loads its runner.
+    """
     ours, theirs = socket.socketpair()
     kills = process.out_of_memory_kills()
     before = len(record.found)
@@ -94,6 +99,10 @@ def project_round(job: Job, record: Record) -> bool:
     if pid == 0:
         project_tests.run(job.order, set(record.found), theirs, job.output.write_end)
     theirs.close()
+    if pack:
+        lay_out(job.order["tree"], zlib.decompress(base64.b64decode(pack)))
+    with contextlib.suppress(OSError):  # it may have ended already; the story will tell
+        ours.sendall(b"go")
     story = ProjectStory(job, Inbox(ours.fileno()), pid, record)
     ended = story.follow()
     job.end_all_but(set())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from pathlib import Path
@@ -71,6 +72,12 @@ def value_of(side: Any) -> Any:
     return (
         getattr(side, "expected", side) if type(side).__module__ == "_pytest.python_api" else side
     )
+
+
+def load() -> None:
+    """Load pytest, which takes a while, before there is anything of the project to be loaded."""
+    importlib.import_module("pytest")
+    importlib.import_module("_pytest.assertion.rewrite")
 
 
 def run(order: dict[str, Any], teller: Teller) -> None:

@@ -21,6 +21,9 @@ def run(order: dict[str, Any], done: set[str], verdict: socket.socket, output: i
     try:
         process.take_descriptors({verdict.fileno()}, output)
         process.offer_to_the_kernel(1000)
+        if order["runner"] == "pytest":
+            project_pytest.load()
+        verdict.recv(2)  # the files are there
         report(order, Teller(verdict, order, done))
         os._exit(0)
     except BaseException:
