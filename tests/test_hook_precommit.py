@@ -30,7 +30,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("source")
     repo = Repo(folder)
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True
+        ["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
     )
     for name in filter(None, listed.stdout.decode().split("\0")):
         if (ROOT / name).is_file():
