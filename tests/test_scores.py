@@ -116,6 +116,14 @@ def test_a_difference_is_shown_only_where_its_interval_excludes_zero() -> None:
     assert pair.record()["shown"] is True
 
 
+def test_a_difference_that_only_its_interval_shows_is_not_shown() -> None:
+    some = [result(str(n), "base", n in (0, 1)) for n in range(40)]
+    some += [result(str(n), "x", 2 <= n < 11) for n in range(40)]
+    (pair,) = scores.pairs(scores.count(some))
+    told = pair.record()
+    assert told["low"] > 0 and told["p"] > 0.05 and told["shown"] is False
+
+
 def test_without_times_two_runs_tell_the_same() -> None:
     quick, slow = (scores.count([result("a", "x", True, seconds=s)])["x"] for s in (1.0, 9.0))
     assert quick.record(times=False) == slow.record(times=False)

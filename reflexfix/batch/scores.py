@@ -244,7 +244,7 @@ class Pair:
             "low": low,
             "high": high,
             "p": figures.mcnemar(won, lost),
-            "shown": bool(self.n) and not low <= 0 <= high,
+            "shown": bool(self.n) and not low <= 0 <= high and figures.mcnemar(won, lost) < 0.05,
         }
 
 
