@@ -72,11 +72,11 @@ def programs(row: dict[str, Any]) -> tuple[str, str]:
 
 def answers(some: list[dict[str, Any]]) -> Callable[[str, dict[str, Any]], Reply]:
     """Answer with the reference solution of the row whose prompt is asked about."""
-    by_line = {line_of(row): row for row in some}
 
     def answer(question: str, body: dict[str, Any]) -> Reply:
-        text = body["messages"][-1]["content"]
-        row = next(row for line, row in by_line.items() if line in text)
+        text = squeezed(body["messages"][-1]["content"])
+        named = [row for row in some if f"`{row['entry_point']}`" in text]
+        row = next((row for row in named if beginning(row) in text), named[0])
         if question == "write_tests":
             return Reply("```python\n" + "\n".join(own_tests(row)) + "\n```")
         return Reply(f"```python\n{row['prompt']}{row['canonical_solution']}\n```")
@@ -84,12 +84,15 @@ def answers(some: list[dict[str, Any]]) -> Callable[[str, dict[str, Any]], Reply
     return answer
 
 
-def line_of(row: dict[str, Any]) -> str:
-    """Give what of a prompt no other has: the head of the target and its first sentence."""
-    head = row["prompt"].rindex(f"def {row['entry_point']}")
-    quoted = re.search(r'("""|\'\'\')\s*(.{15})', row["prompt"][head:], re.DOTALL)
-    assert quoted is not None
-    return str(row["prompt"][head : head + quoted.end()])
+def beginning(row: dict[str, Any]) -> str:
+    """Give the first words of the target's docstring: names alone are not unique."""
+    text = str(row["prompt"])
+    quoted = re.split(r"\"\"\"|'''", text[text.rindex(f"def {row['entry_point']}") :])
+    return squeezed(quoted[1])[:25]
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
 
 
 def batch(file: Path, out: Path, workers: int, limit: int | None, *more: str) -> float:
