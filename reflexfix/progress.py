@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from reflexfix.batch.page import number
 from reflexfix.batch.result import Result
 from reflexfix.display import safe
 
@@ -149,7 +150,3 @@ def of(share: Mapping[str, Any] | None) -> str:
 
 def between(share: Mapping[str, Any]) -> str:
     return f"{100 * share['low']:.1f} to {100 * share['high']:.1f}" if share["n"] else "-"
-
-
-def number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

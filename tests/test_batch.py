@@ -389,3 +389,13 @@ def test_resampling_says_nothing_where_the_loop_has_no_result(
     assert {r["arm"]: r["trouble"] for r in lines(out)} == {
         "reflexion": "model", "resample": "model", "base": "",
     }  # fmt: skip
+
+
+def test_tasks_are_chosen_by_id_and_answers_are_kept_only_if_wanted(
+    tmp_path: Path, command: Command, always_right: Endpoint
+) -> None:
+    file, out = write_rows(tmp_path, 5), tmp_path / "out"
+    more = ("--ids", "Own/3,Own/1", "--shuffle", "7", "--no-record", "--no-check-suites")
+    assert command(*arguments(file, out, always_right, *more)).code == 0
+    assert sorted(r["id"] for r in lines(out)) == ["Own/1", "Own/3"]
+    assert not (out / "answers").exists() and {r["accepts"] for r in lines(out)} == {None}
