@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from string import Template
+from typing import Literal
 
 from reflexfix import assets, feedback
 from reflexfix.attempt import Attempt
@@ -12,8 +13,13 @@ from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer, Model, Question, Request
 from reflexfix.task import Task
 
+Told = Literal["none", "transcript", "lesson", "both"]
+"""What a try is told of the failure before it: nothing, what failed, the lesson, or both."""
+
+WARMER = 0.8
+"""The temperature of independent answers, and of a try after the same failing answer came twice."""
 LESSON_TOKENS = 160
-TEST_TOKENS = 100
+TEST_TOKENS = 64
 """The longest test that is worth waiting for; small models go on and on otherwise."""
 LESSON_CHARACTERS = 600
 
@@ -33,10 +39,18 @@ class Ask:
     test_count: int = 6
     shown: str = ""
     """Tests that came with the task, as text; the model sees them beside the target."""
+    told: Told = "both"
+    plain: bool = False
+    """Ask for the first body in one sentence, as people do who have no program for it."""
+
+    def warmer(self, number: int) -> Ask:
+        """Ask at a higher temperature, by a seed of this number's own."""
+        return replace(self, temperature=max(WARMER, self.temperature), seed=self.seed + number)
 
     def implement(self, memory: Memory, warmer: float | None = None) -> Answer:
         """Ask for the first body."""
-        return self._ask("implement", self.actor, warmer, lessons=lessons(memory))
+        prompt = "plain" if self.plain else ""
+        return self._ask("implement", self.actor, warmer, prompt, lessons=lessons(memory))
 
     def write_tests(self, again: bool = False) -> Answer:
         """Ask for unit tests; the second time, say that none of the first were usable."""
@@ -50,9 +64,25 @@ class Ask:
             self.actor,
             warmer,
             code=attempt.code or "(no usable code)",
-            failures=feedback.failures(attempt.verdict),
+            failures=self._failures(attempt),
             lessons=lessons(memory),
         )
+
+    def anew(self, attempt: Attempt, memory: Memory) -> Answer:
+        """Ask for a body without the old code in sight, in the light of what it failed at."""
+        failures = self._failures(attempt)
+        return self._ask(
+            "improve",
+            self.actor,
+            None,
+            prompt="anew",
+            failures=failures and f"{_MIND}\n\n{failures}",
+            lessons=lessons(memory),
+        )
+
+    def _failures(self, attempt: Attempt) -> str:
+        told = self.told in ("transcript", "both")
+        return feedback.failures(attempt.verdict) if told else ""
 
     def reflect(self, attempt: Attempt, memory: Memory, again: str = "") -> Lesson:
         """Ask what this attempt's failure teaches; `again` is a lesson that is known already."""
@@ -74,18 +104,26 @@ class Ask:
             time=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
-    def _ask(self, question: Question, model: Model, warmer: float | None, **fields: str) -> Answer:
+    def _ask(
+        self,
+        question: Question,
+        model: Model,
+        warmer: float | None,
+        prompt: str = "",
+        **fields: str,
+    ) -> Answer:
         temperature = self.temperature if warmer is None else max(warmer, self.temperature)
         language = self.task.language
         scope = self.task.scope(self.context_tokens)
         if self.shown:
             scope += f"\n\n{_COMMENT[language]} These tests have to pass:\n{self.shown}"
         known = {"scope": scope, "name": self.task.name}
+        system = _PLAIN_SYSTEM if prompt == "plain" else assets.prompt(language, "system").strip()
         return model.complete(
             Request(
                 question=question,
-                system=assets.prompt(language, "system").strip(),
-                prompt=filled(assets.prompt(language, question), **known, **fields),
+                system=system,
+                prompt=filled(assets.prompt(language, prompt or question), **known, **fields),
                 temperature=temperature,
                 seed=self.seed,
                 answer_tokens=self._longest(question),
@@ -101,6 +139,8 @@ class Ask:
         return self.answer_tokens
 
 
+_MIND = "Mind where an earlier try was wrong, and write what gives the expected values:"
+_PLAIN_SYSTEM = "You are a helpful assistant."
 _COMMENT = {"python": "#", "rust": "//"}
 _UNTESTED = "(no test was run; judge by the task alone, and answer `done` if the code is right)"
 

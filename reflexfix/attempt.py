@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, runtime_checkable
 
@@ -155,6 +155,10 @@ class Verdict:
         enough = self.total(trusted=True) > 0 or self.total(trusted=False) >= 3
         return "likely" if enough else "weak"
 
+    def without(self, names: Set[str]) -> Verdict:
+        """Give the same verdict without some of its cases."""
+        return replace(self, judged=tuple(j for j in self.judged if j.case.name not in names))
+
     def rank(self) -> tuple[int, int]:
         """Order attempts: trusted tests first, then own ones."""
         return (self.passed(trusted=True), self.passed(trusted=False))
@@ -184,6 +188,8 @@ class Attempt:
     """Ids of the lessons that the answer was conditioned on."""
     answer: str = ""
     """The model's answer, word for word."""
+    fresh: bool = False
+    """Whether it was written without an earlier answer in sight."""
 
 
 @dataclass(frozen=True)

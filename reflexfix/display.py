@@ -12,15 +12,17 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from reflexfix import feedback
+from reflexfix.agreement import Aside
 from reflexfix.attempt import Attempt, Label, Verdict
 from reflexfix.loop import Event, Run, Stopped
 from reflexfix.memory import Lesson
+from reflexfix.mutation import Gate
 from reflexfix.suite import SuiteReport
 
 MEANING: dict[Label, str] = {
     "verified": "your tests pass",
     "likely": "all tests pass",
-    "weak": "all tests pass, but there are few of them",
+    "weak": "all tests pass, but they prove little",
     "unproven": "nothing proves it",
     "failed": "tests fail",
 }
@@ -92,6 +94,11 @@ class Display:
         elif isinstance(event, Lesson):
             self.say(f"lesson: {event.text}", "cyan")
             self.doing("asking for a better body")
+        elif isinstance(event, Aside):
+            shown = " ".join(event.case.shown.split())[:90]
+            self.say(f"put aside: {shown} ({event.why})", "yellow")
+        elif isinstance(event, Gate) and not event.holds:
+            self.say(f"the tests pass {event.tried} wrong versions of it too", "yellow")
         elif isinstance(event, Stopped):
             self.say(f"stopped: {event.why}", "yellow")
 

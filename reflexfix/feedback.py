@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from reflexfix.attempt import Judged, Verdict
+from reflexfix.difference import described
 
 MOST_CHARACTERS = 2400
 MOST_FAILURES = 4
@@ -29,6 +30,8 @@ def explain(one: Judged, *, most: int = 700) -> str:
     lines = [one.case.shown]
     if result.expected is not None:
         lines += [f"expected: {result.expected}", f"actual:   {result.actual}"]
+        if difference := described(result.expected, result.actual):
+            lines.append(f"so {difference}")
     elif result.message:
         lines.append(f"{result.status}: {without_noise(result.message)}")
     lines += [f"  at {frame}" for frame in result.frames]

@@ -1,7 +1,8 @@
 """The Reflexion loop: write, run, reflect, and again with what was learned.
 
 Algorithm 1 of Shinn et al., "Reflexion: Language Agents with Verbal Reinforcement Learning",
-NeurIPS 2023 (arXiv:2303.11366v4), with the best attempt as the answer instead of the last.
+NeurIPS 2023 (arXiv:2303.11366v4), with the best attempt as the answer instead of the last, and
+with an evaluator that asks whether the test or the code is at fault before anything is learned.
 """
 
 from __future__ import annotations
@@ -9,17 +10,24 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
+from reflexfix import agreement, mutation
 from reflexfix import suite as suites
-from reflexfix.ask import Ask
-from reflexfix.attempt import Attempt, Label, Sandbox, Suite, UserTests, Verdict
+from reflexfix.agreement import Aside
+from reflexfix.ask import WARMER, Ask, Told
+from reflexfix.attempt import SOLVED, Attempt, Label, Sandbox, Suite, UserTests, Verdict
 from reflexfix.background import in_background
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer
+from reflexfix.mutation import Gate
 from reflexfix.suite import SuiteReport, SuiteRules
+from reflexfix.watch import Watch
 
-WARMER = 0.8
-"""The temperature of a try after the same failing answer came twice."""
+Restart = Literal["never", "stuck", "always", "auto"]
+"""When a try is written without the old code in sight: after two lessons in turn that did nothing
+(`stuck`), each time, or (`auto`) each time for a stub and when stuck for a repair, where the old
+code says what is wanted."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +36,21 @@ class Rules:
 
     trials: int = 4
     """All attempts, the first one included."""
-    reflect: bool = True
+    told: Told = "both"
+    """What the next try is told of a failure."""
+    restart: Restart = "auto"
+    agreement: bool = True
+    """Where only own tests fail, ask for independent answers, and believe what they do alike."""
+    last: bool = False
+    """The last attempt is the answer, as in the paper, and not the best."""
+    mutants: int = 6
+    """How many wrong versions of an answer that passes are tried, until one is noticed; 0: none."""
     test: bool = True
     suite: SuiteRules = field(default_factory=SuiteRules)
+
+    @property
+    def reflect(self) -> bool:
+        return self.told in ("lesson", "both")
 
 
 @dataclass(frozen=True)
@@ -40,7 +60,7 @@ class Stopped:
     why: str
 
 
-Event = SuiteReport | Attempt | Lesson | Stopped
+Event = SuiteReport | Attempt | Lesson | Aside | Gate | Stopped
 
 
 @dataclass
@@ -56,6 +76,9 @@ class Run:
     """What to start from, not judged yet: the user's own body, or an earlier run's best."""
     best: Attempt | None = None
     suite: Suite = field(default_factory=Suite)
+    tried: list[Attempt] = field(default_factory=list)
+    gate: Gate | None = None
+    """Whether the suite that the answer passes notices wrong versions of it."""
 
     def events(self) -> Iterator[Event]:
         """Solve the task, yielding all that happens; `best` is the answer.
@@ -74,6 +97,7 @@ class Run:
             yield Stopped("no usable test was written: nothing can be proved")
             return
         yield from self.attempts(first)
+        yield from self._prove()
 
     def attempts(self, first: Answer | None) -> Iterator[Event]:
         """Try, run, reflect; the next try is conditioned on the lesson."""
@@ -86,17 +110,22 @@ class Run:
                 if base.verdict.solved:
                     return
                 yield from self._learn(base, watch)
-            attempt = self._attempt(number, first or self._next_answer(base, watch), watch)
+            fresh = base is None or self._starts_over(base)
+            answer = first or self._next_answer(number, base, fresh, watch)
+            attempt = replace(self._attempt(number, answer, watch), fresh=fresh)
             first = None
             yield attempt
             base = self._weigh(attempt)
+            if settled := self._settled():
+                yield from self._settle(settled)
+                return
             if number < self.rules.trials and (why := watch.sees(attempt)):
                 yield Stopped(why)
                 return
 
     def _learn(self, base: Attempt, watch: Watch) -> Iterator[Lesson]:
-        """Turn a failure into a lesson, if there is code to learn from and something new to say."""
-        if not (self.rules.reflect and base.code):
+        """Turn a failure into a lesson, if the code is at fault and there is something to say."""
+        if not (self.rules.reflect and base.code) or self._is_doubtful(base):
             return
         lesson = self._lesson(base)
         if lesson is None:
@@ -122,6 +151,40 @@ class Run:
             self.memory.add(lesson)
             yield lesson
 
+    # ------------------------------------------------------------ whose fault
+
+    def _is_doubtful(self, base: Attempt) -> bool:
+        """Whether own tests alone speak against an answer, and no other was asked for yet.
+
+        Then the tests may be what is wrong: an independent answer tells, before anything is learned.
+        """
+        if not self.rules.agreement or not agreement.is_sound(base.verdict):
+            return False
+        sound = sum(one.fresh and agreement.is_sound(one.verdict) for one in self.tried)
+        return sound < agreement.QUORUM
+
+    def _settled(self) -> agreement.Settled | None:
+        if not self.rules.agreement or self.rules.last:
+            return None
+        return agreement.settled(self.tried)
+
+    def _settle(self, settled: agreement.Settled) -> Iterator[Event]:
+        """Take the answer that others agree with, and put aside the tests that it fails."""
+        self.best = settled.attempt
+        yield from settled.asides
+        if settled.asides:
+            yield Stopped(f"{settled.votes} independent answers do the same")
+
+    def _prove(self) -> Iterator[Gate]:
+        """See whether the suite that an answer passes would have noticed a wrong one."""
+        if not self.rules.mutants or self.best is None or not self.best.verdict.solved:
+            return
+        counted = {one.case.name for one in self.best.verdict.judged}
+        aside = {case.name for case in self.suite.cases} - counted
+        left, most = self.suite.without(aside), self.rules.mutants
+        self.gate = mutation.gate(self.ask.task, self.sandbox, left, self.best.file, most)
+        yield self.gate
+
     # ------------------------------------------------------------ steps
 
     def _first_body_and_tests(self) -> tuple[Answer | None, SuiteReport]:
@@ -133,11 +196,23 @@ class Run:
         first = self.ask.implement(self.memory)
         return first, report.result()
 
-    def _next_answer(self, base: Attempt | None, watch: Watch) -> Answer:
-        warmer = WARMER if watch.warm else None
+    def _starts_over(self, base: Attempt) -> bool:
+        """Whether the next try is written without the old code in sight."""
+        restart = self.rules.restart
+        if restart == "auto":
+            restart = "stuck" if self.start is not None else "always"
+        stuck = restart == "stuck" and self.memory.useless() >= 2
+        return self._is_doubtful(base) or restart == "always" or stuck
+
+    def _next_answer(self, number: int, base: Attempt | None, fresh: bool, watch: Watch) -> Answer:
+        """Ask for the next try: an independent one, a fresh start, or a better version."""
         if base is None:
-            return self.ask.implement(self.memory, warmer)
-        return self.ask.improve(base, self.memory, warmer)
+            return self.ask.implement(self.memory, WARMER if watch.warm else None)
+        if self._is_doubtful(base):
+            return self.ask.warmer(number).implement(self.memory)
+        if fresh:
+            return self.ask.warmer(number).anew(base, self.memory)
+        return self.ask.improve(base, self.memory, WARMER if watch.warm else None)
 
     def _attempt(self, number: int, answer: Answer, watch: Watch | None = None) -> Attempt:
         """Read an answer, put it into the file, and let the tests judge it."""
@@ -173,17 +248,24 @@ class Run:
         """Keep the best attempt, judge the lessons, and say where the next try starts from.
 
         A try that is as good as the best is the better start, being the newer one; as the answer
-        the earlier one stands.
+        the earlier one stands, unless more independent answers agree with another.
         """
         before = self.best
+        self.tried.append(attempt)
+        self.best = self._chosen()
         if before is not None:
             self.memory.weigh(attempt.lessons, before.verdict.rank(), attempt.verdict.rank())
-        if before is None or attempt.verdict.rank() > before.verdict.rank() or not before.code:
-            self.best = attempt
-            return attempt
-        if attempt.verdict.rank() == before.verdict.rank() and attempt.code:
-            return attempt
-        return before
+        as_good = before is None or attempt.verdict.rank() >= self.best.verdict.rank()
+        return attempt if as_good and attempt.code else self.best
+
+    def _chosen(self) -> Attempt:
+        """Say which of the attempts so far is the answer."""
+        if self.rules.last:
+            return self.tried[-1]
+        coded = [attempt for attempt in self.tried if attempt.code] or self.tried[-1:]
+        if self.rules.agreement:
+            return agreement.best(coded)
+        return max(coded, key=lambda attempt: attempt.verdict.rank())
 
     def _lesson(self, attempt: Attempt) -> Lesson | None:
         """Buy one lesson; one that is known already is asked for anew once, then given up."""
@@ -196,44 +278,10 @@ class Run:
         return lesson
 
 
-@dataclass
-class Watch:
-    """Notices that a run goes in circles, or that an example may be wrong."""
-
-    last: str = ""
-    warm: bool = False
-    """The temperature was raised, which is done once."""
-    doubted: dict[tuple[str, str], str] = field(default_factory=dict)
-    """For each way in which one example alone failed: the code that did."""
-
-    def sees(self, attempt: Attempt) -> str:
-        """Say why it is no use going on; "" when it is."""
-        if why := self._doubts(attempt):
-            return why
-        key = attempt.code or attempt.verdict.problem
-        same, self.last = key == self.last, key
-        if same and self.warm:
-            return "the same failing answer came again, although the temperature was raised"
-        self.warm = self.warm or same
-        return ""
-
-    def _doubts(self, attempt: Attempt) -> str:
-        failures = attempt.verdict.failures
-        if len(failures) != 1 or failures[0].case.origin != "example" or attempt.verdict.problem:
-            return ""
-        one = failures[0]
-        way = (one.case.name, one.result.actual or one.result.message)
-        before = self.doubted.setdefault(way, attempt.code)
-        if before == attempt.code:
-            return ""
-        return (
-            f"two different answers fail only this example, in the same way: {one.case.shown}: "
-            "the example may be wrong (--distrust-examples counts examples like own tests)"
-        )
-
-
 def label(run: Run) -> Label:
     """Say what the run's answer is worth; without tests nothing is proved."""
     if run.best is None or not run.rules.test or run.suite.empty:
         return "unproven"
-    return run.best.verdict.label()
+    said = run.best.verdict.label()
+    proved = run.gate is None or run.gate.holds
+    return said if proved or said not in SOLVED else "weak"

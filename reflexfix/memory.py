@@ -64,6 +64,12 @@ class Memory:
                 closed = "retracted: it hurt" if outcome == "hurt" else lesson.closed
                 self._change(lesson, outcome=outcome, closed=closed)
 
+    def useless(self) -> int:
+        """Count the latest lessons that did nothing one after the other, as far as is known."""
+        outcomes = [one.outcome for one in self.lessons if one.outcome != "unknown"]
+        after = outcomes[::-1]
+        return after.index("helped") if "helped" in after else len(after)
+
     def _change(self, lesson: Lesson, outcome: Outcome | None = None, closed: str = "") -> None:
         changed = replace(lesson, outcome=outcome or lesson.outcome, closed=closed)
         self.lessons[self.lessons.index(lesson)] = changed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reflexfix import suite as suites
-from reflexfix.loop import WARMER, Event, Run, Stopped
+from reflexfix.loop import Event, Run, Stopped
 
 
 @dataclass
@@ -31,8 +31,7 @@ class Resample(Run):
         number = 0
         while number == 0 or self.spent() < self.tokens:
             number += 1
-            ask = replace(self.ask, temperature=WARMER, seed=self.ask.seed + number)
-            attempt = self._attempt(number, ask.implement(self.memory))
+            attempt = self._attempt(number, self.ask.warmer(number).implement(self.memory))
             yield attempt
             self._weigh(attempt)
             if attempt.verdict.solved:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import platformdirs
 
 from reflexfix import __version__
+from reflexfix.agreement import Aside
 from reflexfix.attempt import Attempt
 from reflexfix.errors import UsageProblem
 from reflexfix.memory import Lesson
@@ -120,6 +121,9 @@ class RunLog:
     def lesson(self, lesson: Lesson) -> None:
         self.write("lesson", **asdict(lesson))
 
+    def aside(self, aside: Aside) -> None:
+        self.write("aside", case=aside.case.name, shown=aside.case.shown, why=aside.why)
+
 
 def plain(value: Any) -> Any:
     """Give the JSON form of what JSON does not know."""
@@ -140,6 +144,7 @@ def attempt_record(attempt: Attempt) -> dict[str, Any]:
         "answer": attempt.answer,
         "note": attempt.note,
         "lessons": list(attempt.lessons),
+        "fresh": attempt.fresh,
         "seconds": round(attempt.seconds, 3),
         "verdict": {
             "label": verdict.label(),

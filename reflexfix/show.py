@@ -71,6 +71,15 @@ def _lesson(data: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterator[st
     yield f"lesson {data['id']} ({last['outcome']}{closed}): {data['text']}"
 
 
+def _aside(data: Mapping[str, Any], _outcomes: Mapping[str, Any]) -> Iterator[str]:
+    yield f"put aside: {_one_line(data['shown'])} ({data['why']})"
+
+
+def _gate(data: Mapping[str, Any], _outcomes: Mapping[str, Any]) -> Iterator[str]:
+    noticed = "the last was noticed" if data["noticed"] else "none was noticed"
+    yield f"mutants: {data['tried']} tried, {noticed}"
+
+
 def _stopped(data: Mapping[str, Any], _outcomes: Mapping[str, Any]) -> Iterator[str]:
     yield f"stopped: {data['why']}"
 
@@ -89,6 +98,8 @@ TELLERS = {
     "suite": _suite,
     "attempt": _attempt,
     "lesson": _lesson,
+    "aside": _aside,
+    "gate": _gate,
     "stopped": _stopped,
     "end": _end,
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from reflexfix import runlog
+from reflexfix.agreement import Aside
 from reflexfix.ask import Ask
 from reflexfix.assemble import Models, Say
 from reflexfix.attempt import (
@@ -28,6 +29,7 @@ from reflexfix.errors import BudgetSpent, ReflexfixError, UsageProblem
 from reflexfix.loop import Event, Rules, Run, Stopped, label
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer, Budget, LoggedModel, Request
+from reflexfix.mutation import Gate
 from reflexfix.suite import SuiteReport, trusted_cases
 from reflexfix.task import Task
 
@@ -44,6 +46,8 @@ class Settings:
     answer_tokens: int = 1024
     context_tokens: int = 2000
     hint: str = ""
+    plain: bool = False
+    """Ask for the first body by a plain prompt: what an experiment compares with."""
 
 
 class Log(Protocol):
@@ -53,6 +57,7 @@ class Log(Protocol):
     def suite(self, report: SuiteReport) -> None: ...
     def attempt(self, attempt: Attempt) -> None: ...
     def lesson(self, lesson: Lesson) -> None: ...
+    def aside(self, aside: Aside) -> None: ...
     def write(self, kind: str, **record: Any) -> None: ...
 
 
@@ -229,6 +234,8 @@ def prepare(
         answer_tokens=settings.answer_tokens,
         context_tokens=settings.context_tokens,
         test_count=settings.rules.suite.most_own,
+        told=settings.rules.told,
+        plain=settings.plain,
     )
     return Run(ask, sandbox, memory, settings.rules, user, start)
 
@@ -274,6 +281,10 @@ def keep(event: Event, log: Log, outcome: Outcome) -> None:
         outcome.attempts.append(event)
     elif isinstance(event, Lesson):
         log.lesson(event)
+    elif isinstance(event, Aside):
+        log.aside(event)
+    elif isinstance(event, Gate):
+        log.write("gate", tried=event.tried, noticed=event.noticed)
     elif isinstance(event, Stopped):
         log.write("stopped", why=event.why)
         outcome.stopped = event.why

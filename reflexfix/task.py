@@ -32,6 +32,17 @@ class Dropped:
     reason: str
 
 
+@dataclass(frozen=True)
+class Site:
+    """A place of a program that can be changed into something wrong, in bytes of its file."""
+
+    start: int
+    end: int
+    text: bytes
+    kind: str
+    """comparison, constant, arithmetic, negation or statement."""
+
+
 class Task(Protocol):
     """What the loop needs to know of a language, a file and a function in it."""
 
@@ -89,6 +100,10 @@ class Task(Protocol):
 
     def candidate(self, file: bytes) -> Candidate:
         """Make a program of the user's file as it would be."""
+        ...
+
+    def sites(self, file: bytes) -> list[Site]:
+        """List where the target in such a file can be changed, in the order of the text."""
         ...
 
     def user_tests(self, path: Path) -> UserTests:

@@ -52,6 +52,7 @@ def result(task: str, arm: str, passed: bool, **more: Any) -> Result:
         "label": "likely",
         "score": score(passed),
         "attempts": (attempt(1, verdict((3, 3))),),
+        "best": 1,
         "answer": "abc",
         "tokens": Tokens(100, 50),
         "seconds": 2.0,

@@ -44,6 +44,8 @@ def test_the_answer_that_stands_is_weighed_not_the_last_one() -> None:
     attempts = (attempt(1, verdict((3, 3))), attempt(2, verdict((0, 3))))
     told = counted(result("a", "x", True, attempts=attempts))["x"]["own_tests"]
     assert told["false_positives"]["n"] == 1 and told["false_negatives"]["n"] == 0
+    told = counted(result("a", "x", True, attempts=attempts, best=2))["x"]["own_tests"]
+    assert told["false_positives"]["n"] == 0 and told["false_negatives"]["n"] == 1
 
 
 def test_labels_are_held_against_the_hidden_tests() -> None:

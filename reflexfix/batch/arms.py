@@ -13,15 +13,20 @@ from reflexfix.solving import Settings
 
 BUILT_IN: Mapping[str, Mapping[str, Any]] = {
     "reflexion": {},
-    "resample": {"resample": True},
+    "resample": {"resample": True, "agreement": False},
+    "paper": {"restart": "never", "agreement": False, "mutants": 0, "last": True},
     "base": {"trials": 1, "no_tests": True},
+    "plain": {"trials": 1, "no_tests": True, "plain": True},
     "no-tests": {"no_tests": True},
     "no-reflection": {"no_reflection": True},
 }
 """What each arm changes of the options given.
 
 base is the loop's own first answer: the same question at the same temperature and seed.
+plain is one answer to a plain prompt, without ours.
 resample is chosen by the suite that the loop has, with as many tokens as it used.
+paper is the loop of the paper: it never starts over, takes its own tests at their word, and its
+last answer stands.
 """
 
 

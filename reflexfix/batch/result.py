@@ -49,6 +49,8 @@ class Result:
     accepts: bool | None = None
     """Whether those tests let the reference solution pass; looked at after scoring."""
     attempts: tuple[Mapping[str, Any], ...] = ()
+    best: int | None = None
+    """The number of the attempt that is the answer."""
     lessons: tuple[Mapping[str, Any], ...] = ()
     stopped: str = ""
     answer: str = ""

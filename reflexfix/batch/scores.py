@@ -211,10 +211,10 @@ def right_after(post_hoc: Iterable[PostHoc]) -> list[int]:
 
 
 def best_verdict(result: Result) -> Mapping[str, Any]:
-    """Give what the loop's own tests said of the answer that stands."""
+    """Give what the loop's tests said of the answer that stands, those put aside included."""
     blank = {"passed": {"own": 0, "trusted": 0}, "total": {"own": 0, "trusted": 0}, "problem": ""}
-    ranked = [a["verdict"] for a in result.attempts if a["code"]]
-    return max(ranked, key=lambda v: (v["passed"]["trusted"], v["passed"]["own"]), default=blank)
+    stands = (a["verdict"] for a in result.attempts if a["number"] == result.best and a["code"])
+    return next(stands, blank)
 
 
 # ---------------------------------------------------------------- two arms, or two runs

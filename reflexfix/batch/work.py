@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from reflexfix import resampling, runlog, scoring, solving
+from reflexfix.agreement import Aside
 from reflexfix.assemble import Models
 from reflexfix.attempt import Attempt, Sandbox
 from reflexfix.batch.arms import Arm
@@ -16,7 +17,7 @@ from reflexfix.batch.result import PostHoc, Result, Tokens
 from reflexfix.benchmarks.formats import path_of
 from reflexfix.benchmarks.problem import Problem
 from reflexfix.errors import BudgetSpent, ModelTrouble, SandboxTrouble
-from reflexfix.loop import WARMER, Run
+from reflexfix.loop import Run
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer, Budget, Request
 from reflexfix.scoring import Sandboxes
@@ -51,6 +52,8 @@ class Story:
     """Keeps the story of one run in memory, and counts what its answers cost."""
 
     suites: dict[str, Any] = field(default_factory=dict)
+    asides: list[dict[str, str]] = field(default_factory=list)
+    gate: dict[str, Any] | None = None
     attempts: list[Attempt] = field(default_factory=list)
     tokens: Tokens = field(default_factory=Tokens)
     model_seconds: float = 0.0
@@ -68,11 +71,16 @@ class Story:
     def attempt(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
 
+    def aside(self, aside: Aside) -> None:
+        self.asides.append({"shown": aside.case.shown, "reason": aside.why})
+
     def lesson(self, lesson: Lesson) -> None:
         """Lessons are read from the memory at the end, with their outcome."""
 
     def write(self, kind: str, **record: Any) -> None:
-        """What else happens is in the outcome."""
+        """Keep what the mutants told; what else happens is in the outcome."""
+        if kind == "gate":
+            self.gate = record
 
 
 def work(
@@ -124,8 +132,9 @@ def attempt_arm(
         blank,
         label=outcome.label,
         score=score,
-        suite=story.suites,
+        suite={**story.suites, "aside": story.asides, "gate": story.gate},
         attempts=tuple(runlog.attempt_record(attempt) for attempt in story.attempts),
+        best=run.best.number if run.best else None,
         lessons=tuple(lesson_record(lesson) for lesson in run.memory.lessons),
         stopped=outcome.stopped,
         answer=sha256(final).hexdigest(),
@@ -208,8 +217,7 @@ def sampled(problem: Problem, run: Run, bench: Bench) -> Iterator[PostHoc]:
     """Draw samples of the first question and judge each by the hidden tests."""
     known: dict[bytes, bool] = {}
     for number in range(1, bench.after.samples + 1):
-        ask = replace(run.ask, temperature=WARMER, seed=run.ask.seed + number)
-        reading = run.ask.task.read(ask.implement(Memory()).text)
+        reading = run.ask.task.read(run.ask.warmer(number).implement(Memory()).text)
         file = reading.file if reading.code else run.ask.task.original
         if file not in known:
             known[file] = scoring.score(problem, file, bench.sandboxes).passed

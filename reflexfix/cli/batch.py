@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 ABLATIONS = {
     "tests_file": None, "own_tests": False, "no_tests": False, "no_reflection": False,
-    "distrust_examples": False, "hint": "",
+    "distrust_examples": False, "hint": "", "plain": False,
 }  # fmt: skip
 """What `solve` has and a batch sets by arm."""
-STEERING = ("trials", "window", "test_count", "temperature", "seed", "answer_tokens",
-            "context_tokens")  # fmt: skip
+STEERING = ("trials", "window", "memory", "restart", "agreement", "mutants", "last", "test_count",
+            "temperature", "seed", "answer_tokens", "context_tokens")  # fmt: skip
 
 
 @cli.command()
@@ -42,7 +42,8 @@ STEERING = ("trials", "window", "test_count", "temperature", "seed", "answer_tok
     "arms",
     multiple=True,
     metavar="NAME",
-    help="reflexion (default), base, resample, no-tests, no-reflection; again for more.",
+    help="reflexion (default), base, plain, resample, paper, no-tests, no-reflection; or "
+    "one of --arm-file. Again for more.",
 )
 @option(
     "--arm-file",

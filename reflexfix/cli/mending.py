@@ -91,7 +91,7 @@ def mend(
 def loop_settings(options: Mapping[str, Any]) -> Any:
     """Gather what steers the loop; the limits are those of the project."""
     fixed: dict[str, Any] = {"tests_file": True, "distrust_examples": True, "no_reflection": False}
-    fixed |= {"no_tests": False, "hint": "", "test_seconds": 10.0}
+    fixed |= {"no_tests": False, "hint": "", "test_seconds": 10.0, "mutants": 0}
     return settings_of({**options, **fixed})
 
 

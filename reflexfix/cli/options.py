@@ -96,6 +96,38 @@ def loop_options(command: F) -> F:
                 help="Lessons in sight.",
             ),
             option(
+                "--memory",
+                type=click.Choice(["none", "transcript", "lesson", "both"]),
+                default="both",
+                show_default=True,
+                help="What a try is told of the failure before it.",
+            ),
+            option(
+                "--restart",
+                type=click.Choice(["never", "stuck", "always", "auto"]),
+                default="auto",
+                show_default=True,
+                help="When a try does not see the old code.",
+            ),
+            option(
+                "--agreement/--no-agreement",
+                default=True,
+                show_default=True,
+                help="Independent answers outvote own tests.",
+            ),
+            option(
+                "--mutants",
+                type=click.IntRange(0, 50),
+                default=6,
+                show_default=True,
+                help="Wrong versions that the tests are tried on; 0 for none.",
+            ),
+            option(
+                "--last",
+                is_flag=True,
+                help="The last attempt is the answer, as in the paper; not the best.",
+            ),
+            option(
                 "--test-count",
                 type=click.IntRange(1, 6),
                 default=6,
@@ -143,7 +175,11 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     return Settings(
         rules=Rules(
             trials=options["trials"],
-            reflect=not options["no_reflection"],
+            told="transcript" if options["no_reflection"] else options["memory"],
+            restart=options["restart"],
+            agreement=options["agreement"],
+            last=options["last"],
+            mutants=options["mutants"],
             test=not options["no_tests"],
             suite=suite,
         ),
@@ -154,6 +190,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         answer_tokens=options["answer_tokens"],
         context_tokens=options["context_tokens"],
         hint=options["hint"],
+        plain=options.get("plain", False),
     )
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from reflexfix.attempt import Candidate, Case, UserTests
 from reflexfix.errors import UsageProblem
 from reflexfix.python import answer as answers
-from reflexfix.python import cases, scope, splice, syntax, target, usertests
+from reflexfix.python import cases, mutants, scope, splice, syntax, target, usertests
 from reflexfix.python.control import control_case
 from reflexfix.python.needs import Known, top_names
 from reflexfix.python.selftests import Context
 from reflexfix.python.surroundings import Surroundings, alone, look_around
 from reflexfix.source import MAX_BYTES, Source, read_python
-from reflexfix.task import Dropped, Reading, read_file
+from reflexfix.task import Dropped, Reading, Site, read_file
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,14 @@ class PythonTask:
             is_async=self.context.is_async,
             stub_files={**around, own: self.original},
         )
+
+    def sites(self, file: bytes) -> list[Site]:
+        if self.source.encoding.lower() not in ("utf-8", "ascii") or self.source.bom:
+            return []
+        tree = syntax.module(file.decode("utf-8", "replace"))
+        named = (f for f in target.functions(tree) if f.name == self.name) if tree else iter(())
+        found = next(named, None)
+        return mutants.sites(file, found) if found else []
 
     def user_tests(self, path: Path) -> UserTests:
         return usertests.take(path, self.surroundings, self.context)

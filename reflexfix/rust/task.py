@@ -13,14 +13,25 @@ from tree_sitter import Node
 from reflexfix.attempt import Candidate, Case, Mode, UserTests
 from reflexfix.errors import UsageProblem
 from reflexfix.rust import answer as answers
-from reflexfix.rust import cases, examples, scope, selftests, splice, stub, syntax, target, uses
+from reflexfix.rust import (
+    cases,
+    examples,
+    mutants,
+    scope,
+    selftests,
+    splice,
+    stub,
+    syntax,
+    target,
+    uses,
+)
 from reflexfix.rust import tree as trees
 from reflexfix.rust.crate import Crate, around, crates_used
 from reflexfix.rust.selftests import Context, Unit
 from reflexfix.rust.splice import Edit
 from reflexfix.rust.tree import Tree
 from reflexfix.rust.types import names_in
-from reflexfix.task import Dropped, Reading, read_file
+from reflexfix.task import Dropped, Reading, Site, read_file
 
 MAX_BYTES = 2_000_000
 """Larger files are refused: nobody keeps one function in them."""
@@ -184,6 +195,13 @@ class RustTask:
 
     def control(self, some: Iterable[Case]) -> tuple[Case | None, str]:
         return cases.control_case(some, self.context)
+
+    def sites(self, file: bytes) -> list[Site]:
+        if file.startswith(_BOM):
+            return []
+        named = (f for f in target.functions(syntax.parse(file)) if f.name == self.name)
+        body = next((f.node.child_by_field_name("body") for f in named), None)
+        return mutants.sites(body) if body is not None else []
 
     def user_tests(self, path: Path) -> UserTests:
         data = read_file(path, MAX_BYTES)
