@@ -76,11 +76,13 @@ def best(tried: Sequence[Attempt]) -> Attempt:
 def settled(tried: Sequence[Attempt]) -> Settled | None:
     """Give the answer that a quorum settles on against own tests, if there is one.
 
-    Nothing trusted may fail with it; the own tests that do are put aside.
+    Nothing trusted may fail with it; the own tests that do are put aside. Answers that crash on
+    an input have only shown that nobody thought of it: that outweighs no test.
     """
     chosen = best(tried)
     agreeing = votes(chosen, tried)
-    if agreeing < QUORUM or not is_sound(chosen.verdict):
+    crashes = any(one.result.status != "failed" for one in chosen.verdict.failures)
+    if agreeing < QUORUM or crashes or not is_sound(chosen.verdict):
         return None
     asides = tuple(
         Aside(one.case, f"{agreeing} independent answers give {got(one.result.actual)} instead")

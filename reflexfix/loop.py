@@ -77,6 +77,8 @@ class Run:
     best: Attempt | None = None
     suite: Suite = field(default_factory=Suite)
     tried: list[Attempt] = field(default_factory=list)
+    outvoted: bool = False
+    """Whether own tests were put aside, so that the answers vouch for each other."""
     gate: Gate | None = None
     """Whether the suite that the answer passes notices wrong versions of it."""
 
@@ -170,7 +172,7 @@ class Run:
 
     def _settle(self, settled: agreement.Settled) -> Iterator[Event]:
         """Take the answer that others agree with, and put aside the tests that it fails."""
-        self.best = settled.attempt
+        self.best, self.outvoted = settled.attempt, bool(settled.asides)
         yield from settled.asides
         if settled.asides:
             yield Stopped(f"{settled.votes} independent answers do the same")
@@ -283,5 +285,8 @@ def label(run: Run) -> Label:
     if run.best is None or not run.rules.test or run.suite.empty:
         return "unproven"
     said = run.best.verdict.label()
-    proved = run.gate is None or run.gate.holds
-    return said if proved or said not in SOLVED else "weak"
+    if said not in SOLVED:
+        return said
+    if run.outvoted and not run.best.verdict.trusted_pass:
+        return "unproven"
+    return said if run.gate is None or run.gate.holds else "weak"

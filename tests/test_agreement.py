@@ -37,6 +37,12 @@ def test_two_answers_that_do_the_same_put_the_own_tests_that_they_fail_aside() -
     assert len(found.attempt.verdict.judged) == 2
 
 
+def test_answers_that_crash_alike_outweigh_no_test() -> None:
+    tried = [attempt(1, "ok", "crash", "ok"), attempt(2, "ok", "crash", "ok")]
+    assert agreement.votes(tried[0], tried) == 2
+    assert agreement.settled(tried) is None
+
+
 def test_a_trusted_test_is_never_put_aside() -> None:
     tried = [attempt(1, "5", "ok", "ok"), attempt(2, "5", "ok", "ok")]
     assert agreement.settled(tried) is None

@@ -448,3 +448,14 @@ def test_where_independent_answers_disagree_a_lesson_is_bought_after_all(make: M
     list(run.events())
     assert asked(model)[-2:] == ["reflect", "improve"]
     assert "return 1" in model.asked[-2].prompt
+
+
+def test_where_nothing_is_trusted_answers_that_outvote_own_tests_prove_nothing(
+    make: Make,
+) -> None:
+    file = "def f(x: int) -> int:\n    ...\n"
+    run, model, _ = make(["return 1"], {"return 1": 3, "return 2": 3}, file=file, rules=Rules())
+    again(model, "return 2")
+    events = list(run.events())
+    assert any(isinstance(event, Aside) for event in events)
+    assert label(run) == "unproven"
