@@ -190,7 +190,8 @@ def test_nothing_of_a_program_drives_the_terminal(command: Command, tmp_path: Pa
     answers = scripted(implement=[answer], improve=[answer], reflect=[lesson],
                        write_tests=["assert double(1) == 2"])  # fmt: skip
     with serving(answers) as endpoint:
-        ran = command("solve", "m.py", "--trials", "2", "--base-url", endpoint.url)
+        ran = command("solve", "m.py", "--trials", "2", "--no-agreement",
+                      "--base-url", endpoint.url)  # fmt: skip
     assert ran.code == 1
     assert "\x1b" not in ran.err and "\x9b" not in ran.err and "\x07" not in ran.err
     assert "\\x1b[31mred" in ran.err

@@ -385,7 +385,7 @@ def test_the_ablations_run(ablation: str, stub: Path, command: Command) -> None:
 def test_continue_starts_from_the_best_attempt_and_open_lessons(
     stub: Path, command: Command
 ) -> None:
-    half = "```python\ndef double(x):\n    return 4\n```"
+    half = "```python\ndef double(x):\n    return 5\n```"
     answers = scripted(implement=[half], improve=[RIGHT], write_tests=[OWN],
                        reflect=["Depend on x."])  # fmt: skip
     with serving(answers) as endpoint:
@@ -394,7 +394,7 @@ def test_continue_starts_from_the_best_attempt_and_open_lessons(
         ran = command("solve", stub, "--base-url", endpoint.url, "--continue", run_id)
         improve = next(b for q, b, _ in endpoint.asked if q == "improve")
     assert ran.code == 0, ran.err
-    assert "return 4" in improve["messages"][1]["content"]
+    assert "return 5" in improve["messages"][1]["content"]
 
 
 def test_a_budget_of_tokens_ends_the_run_with_the_best_so_far(stub: Path, command: Command) -> None:
