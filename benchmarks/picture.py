@@ -37,7 +37,8 @@ def steps_of(arm: Mapping[str, Any]) -> list[float]:
 
 
 def text(x: float, y: float, said: str, colour: str = "#212529", anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}">{escape(said)}</text>'
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f'<text {place} fill="{colour}">{escape(said)}</text>'
 
 
 def curves(arms: Sequence[Mapping[str, Any]]) -> list[str]:

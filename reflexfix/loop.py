@@ -158,7 +158,8 @@ class Run:
     def _is_doubtful(self, base: Attempt) -> bool:
         """Whether own tests alone speak against an answer, and no other was asked for yet.
 
-        Then the tests may be what is wrong: an independent answer tells, before anything is learned.
+        Then the tests may be what is wrong, and an independent answer tells: before that, nothing
+        is learned.
         """
         if not self.rules.agreement or not agreement.is_sound(base.verdict):
             return False

@@ -399,3 +399,39 @@ def test_tasks_are_chosen_by_id_and_answers_are_kept_only_if_wanted(
     assert command(*arguments(file, out, always_right, *more)).code == 0
     assert sorted(r["id"] for r in lines(out)) == ["Own/1", "Own/3"]
     assert not (out / "answers").exists() and {r["accepts"] for r in lines(out)} == {None}
+
+
+def test_visible_tests_are_shown_trusted_and_left_out_of_the_score(
+    tmp_path: Path, command: Command, always_right: Endpoint
+) -> None:
+    tests = [f"assert times_0({n}) == {2 * n}" for n in (1, 7, 9)]
+    mbpp = {"task_id": 5, "text": "Multiply by 2.", "code": "def times_0(x):\r\n    return x*2",
+            "test_list": tests, "test_setup_code": "", "challenge_test_list": []}  # fmt: skip
+    file, out = tmp_path / "mbpp.jsonl", tmp_path / "out"
+    file.write_text(json.dumps(mbpp) + "\n")
+    ran = command(*arguments(file, out, always_right, "--visible-tests", "1"))
+    assert ran.code == 0, ran.err
+    asked = [json.dumps(body) for _, body, _ in always_right.asked]
+    assert all("times_0(1) == 2" in body for body in asked)
+    assert not any("times_0(7)" in body or "times_0(9)" in body for body in asked)
+    (kept,) = lines(out)
+    assert kept["score"]["passed"]
+    assert kept["notes"] == ["tests shown and not scored by: 1 of 3"]
+    shown = [c["shown"] for c in kept["suite"]["cases"] if c["origin"] == "example"]
+    assert shown == ["assert times_0(1) == 2"]
+    assert "tests shown and not scored by" in (out / "report.html").read_text()
+
+
+def test_a_repair_starts_from_the_bug(tmp_path: Path, command: Command) -> None:
+    given = row(0, 2)
+    bug = {**given, "task_id": "Python/0", "buggy_solution": "    return x * 3\n"}
+    file, out = tmp_path / "pack.jsonl", tmp_path / "out"
+    file.write_text(json.dumps(bug) + "\n")
+    with serving(clever()) as endpoint:
+        ran = command(*arguments(file, out, endpoint, "--repair"))
+        assert ran.code == 0, ran.err
+        asked = [(question, json.dumps(body)) for question, body, _ in endpoint.asked]
+    assert "implement" not in {question for question, _ in asked}
+    assert any(question == "improve" and "return x * 3" in body for question, body in asked)
+    (kept,) = lines(out)
+    assert [a["number"] for a in kept["attempts"]] == [0, 1] and kept["score"]["passed"]

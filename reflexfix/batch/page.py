@@ -47,6 +47,7 @@ def page(told: Mapping[str, Any], results: Iterable[Result]) -> str:
         "<h1>reflexfix batch</h1>",
         header(told["parameters"]),
         figures(told["arms"]),
+        notes(told["arms"]),
         comparisons(told["pairs"]),
         curve(told["arms"]),
         labels(told["arms"]),
@@ -60,6 +61,19 @@ def header(parameters: Mapping[str, Any]) -> str:
     models = " and ".join(dict.fromkeys(map(str, parameters.get("models", []))))
     files = ", ".join(f"{one['name']}" for one in parameters.get("data", []))
     return f"<p>{escape(files)} · {escape(models)} · reflexfix {parameters.get('version', '')}</p>"
+
+
+def notes(arms: Iterable[Mapping[str, Any]]) -> str:
+    """Say what has to be known of the tasks, once for all arms."""
+    counted: dict[str, int] = {}
+    for arm in arms:
+        for note, tasks in arm["notes"].items():
+            counted[note] = max(tasks, counted.get(note, 0))
+    rows = "".join(
+        f"<li>{escape(note)} ({tasks} task{'s' if tasks > 1 else ''})"
+        for note, tasks in counted.items()
+    )
+    return f"<p>To be known of the tasks:</p><ul>{rows}</ul>" if rows else ""
 
 
 def percent(value: float | None) -> str:
@@ -268,12 +282,18 @@ def story(result: Result) -> str:
     said = f" · {escape(result.score.message)}" if result.score and result.score.message else ""
     parts = [f"<p>{escape(result.label)} · {score}{said} · {result.tokens.all} tokens, "
              f"{result.seconds:.1f} s</p>"]  # fmt: skip
+    parts += [f"<p>{escape(note)}</p>" for note in result.notes]
     if result.suite.get("cases"):
         parts.append("<p>Tests:</p><ul>")
         parts += [f"<li>{case['origin']}<pre>{escape(case['shown'])}</pre>"
                   for case in result.suite["cases"]]  # fmt: skip
         parts.append("</ul>")
     parts += [attempt(one) for one in result.attempts]
+    if result.suite.get("aside"):
+        parts.append("<p>Put aside:</p><ul>")
+        parts += [f"<li><pre>{escape(one['shown'])}</pre>{escape(one['reason'])}"
+                  for one in result.suite["aside"]]  # fmt: skip
+        parts.append("</ul>")
     if result.lessons:
         parts.append("<p>Lessons:</p><ul>")
         parts += [f"<li>{escape(one['text'])} <span class=soft>({one['outcome']})</span>"

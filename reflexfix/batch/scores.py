@@ -68,6 +68,8 @@ class ArmScores:
     solved_seconds: float = 0.0
     limited: list[str] = field(default_factory=list)
     """Tasks in which a verdict turned on a time limit."""
+    notes: Counter[str] = field(default_factory=Counter)
+    """What has to be known of tasks, as that some of their hidden tests stand in the prompt."""
     samples: list[tuple[int, int]] = field(default_factory=list)
     """For pass@k: samples drawn and right, a task."""
     passed: dict[str, bool] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class ArmScores:
             self.trouble[result.trouble or "sandbox"] += 1
             return
         self.passed[result.id] = result.passed
+        self.notes.update(result.notes)
         self.hidden.add(result.passed)
         if result.score.base is not None:
             self.base.add(result.score.base)
@@ -158,6 +161,7 @@ class ArmScores:
             "forged": self.forged,
             "tokens": self._tokens(),
             "turned_on_a_time_limit": sorted(self.limited),
+            "notes": dict(sorted(self.notes.items())),
         }
         return {**told, "seconds": self._seconds()} if times else told
 
