@@ -2,11 +2,14 @@
 
     python benchmarks/evaluator.py --compact OUT > benchmarks/results/evaluator/NAME.jsonl
     python benchmarks/evaluator.py --from benchmarks/results/evaluator/NAME.jsonl ...
+    python benchmarks/evaluator.py --left benchmarks/results/evaluator/NAME.jsonl \
+        --set humaneval.report
     python benchmarks/evaluator.py --replay ANSWERS --file BENCHMARK --set humaneval.report \
         --arm base --arm reflexion
 
 `--compact` takes what is needed for the tables out of a batch's folder, and leaves all text of
 the benchmark and of the model behind. `--from` makes the tables of such files, a section a file.
+`--left` lists the ids of a set that are not in a file with every arm: what a run has to go on with.
 `--replay` runs the batch from recorded answers, without a model, and makes the same tables.
 """
 
@@ -111,13 +114,25 @@ def lost_and_won(pairs: Iterable[Mapping[str, Any]]) -> str:
 # ---------------------------------------------------------------- again, from recorded answers
 
 
+def ids_of(name: str) -> list[str]:
+    """Give the ids of a set, such as humaneval.report."""
+    benchmark, kind = name.split(".")
+    ids: list[str] = json.loads(SETS.read_text())[benchmark][kind]
+    return ids
+
+
+def left(file: Path, name: str) -> list[str]:
+    """List the tasks of a set that some arm of the file has no verdict on."""
+    arms = scores.count(lines_of(file)).values()
+    return [task for task in ids_of(name) if not all(task in arm.passed for arm in arms)]
+
+
 def replayed(given: argparse.Namespace, out: Path) -> list[Result]:
     """Run the batch from recorded answers. Ends the program when that fails."""
     command = [sys.executable, "-m", "reflexfix", "batch", str(given.file), "--out", str(out)]
     command += ["--replay", str(given.replay), "--score-attempts", "--quiet"]
     if given.set:
-        benchmark, name = given.set.split(".")
-        command += ["--ids", ",".join(json.loads(SETS.read_text())[benchmark][name])]
+        command += ["--ids", ",".join(ids_of(given.set))]
     for arm in given.arm:
         command += ["--arm", arm]
     if given.arm_file:
@@ -133,9 +148,10 @@ def main() -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--compact", type=Path, metavar="OUT")
     what.add_argument("--from", dest="files", type=Path, nargs="+", metavar="FILE")
+    what.add_argument("--left", type=Path, metavar="FILE")
     what.add_argument("--replay", type=Path, metavar="ANSWERS")
     parser.add_argument("--file", type=Path, help="the benchmark, with --replay")
-    parser.add_argument("--set", default="", help="such as humaneval.report, with --replay")
+    parser.add_argument("--set", default="", help="such as humaneval.report")
     parser.add_argument("--arm", action="append", default=[], help="with --replay")
     parser.add_argument("--arm-file", type=Path, help="with --replay")
     given = parser.parse_args()
@@ -144,6 +160,10 @@ def main() -> None:
             print(json.dumps(compact(result), sort_keys=True))
     elif given.files:
         print("\n".join(section(file.stem, lines_of(file)) for file in given.files))
+    elif given.left and given.set:
+        print(",".join(left(given.left, given.set)))
+    elif given.left:
+        parser.error("--left needs --set")
     elif not given.file:
         parser.error("--replay needs --file")
     else:

@@ -16,6 +16,13 @@ Control = Literal["held", "forged", "none"]
 Label = Literal["verified", "likely", "weak", "unproven", "failed"]
 
 SOLVED: tuple[Label, ...] = ("verified", "likely", "weak")
+MEANING: Mapping[Label, str] = {
+    "verified": "your tests pass",
+    "likely": "all tests pass",
+    "weak": "all tests pass, but they prove little",
+    "unproven": "nothing proves it",
+    "failed": "tests fail",
+}
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,12 @@ from rich.text import Text
 
 from reflexfix import feedback
 from reflexfix.agreement import Aside
-from reflexfix.attempt import Attempt, Label, Verdict
+from reflexfix.attempt import MEANING, Attempt, Label, Verdict
 from reflexfix.loop import Event, Run, Stopped
 from reflexfix.memory import Lesson
 from reflexfix.mutation import Gate
 from reflexfix.suite import SuiteReport
 
-MEANING: dict[Label, str] = {
-    "verified": "your tests pass",
-    "likely": "all tests pass",
-    "weak": "all tests pass, but they prove little",
-    "unproven": "nothing proves it",
-    "failed": "tests fail",
-}
 _CONTROL = {n: f"\\x{n:02x}" for n in [*range(32), 127, *range(128, 160)] if n not in (9, 10)}
 
 

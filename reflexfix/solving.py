@@ -13,6 +13,7 @@ from reflexfix.agreement import Aside
 from reflexfix.ask import Ask
 from reflexfix.assemble import Models, Say
 from reflexfix.attempt import (
+    MEANING,
     SOLVED,
     Attempt,
     Label,
@@ -90,6 +91,7 @@ class Outcome:
         task = self.run.ask.task
         return {
             "label": self.label,
+            "meaning": MEANING[self.label],
             "solved": self.solved,
             "task": {"id": task.id, "name": task.name, "path": str(task.path)},
             "file": self.file.decode("utf-8", "surrogateescape"),

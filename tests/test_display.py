@@ -51,7 +51,7 @@ def test_control_characters_are_escaped() -> None:
 
 def test_feedback_holds_test_expected_actual_and_place() -> None:
     text = feedback.explain(FAILED)
-    assert text == "assert f(1) == 2\nexpected: 2\nactual:   3"
+    assert text == "assert f(1) == 2\nexpected: 2\nactual:   3\nso it is one too large"
     raised = judged(
         "assert f(0) == 1", status="error", message="KeyError: 0", frames=("m.py:3 in f: d[x]",)
     )

@@ -71,6 +71,19 @@ def test_the_tables_are_made_again_from_the_lines(kept: Path) -> None:
     assert "1: 0, 2: 2 of 2 | 2 helped" in told
 
 
+def test_what_is_left_to_run_is_listed(kept: Path) -> None:
+    sets = json.loads((ROOT / "benchmarks" / "results" / "sets.json").read_text())
+    report = sets["humaneval"]["report"]
+    done, half = report[:2]
+    lines = [
+        line.replace("T/1", done).replace("T/2", half) for line in kept.read_text().splitlines()
+    ]
+    lines = [line for line in lines if not (half in line and '"arm": "base"' in line)]
+    kept.write_text("\n".join(lines) + "\n")
+    told = ran("evaluator", "--left", kept, "--set", "humaneval.report").strip().split(",")
+    assert told == report[1:]
+
+
 def test_the_picture_is_a_picture(kept: Path) -> None:
     drawn = ElementTree.fromstring(ran("picture", kept))
     said = [node.text for node in drawn.iter("{http://www.w3.org/2000/svg}text")]

@@ -230,6 +230,7 @@ def test_a_failure_becomes_a_lesson_and_the_next_try_is_conditioned_on_it(
     assert "expected: 4" in prompt and "actual:   6" in prompt
     result = json.loads(ran.out)
     assert result["label"] == "likely" and result["best"] == 2
+    assert result["meaning"] == "all tests pass"
     assert [a["number"] for a in result["attempts"]] == [1, 2]
     assert result["lessons"][0]["outcome"] == "helped"
 
