@@ -38,8 +38,8 @@ from reflexfix.hook import environment, git, patch, repair, runner, settings, tr
 from reflexfix.hook import plan as plans
 from reflexfix.hook.environment import Need
 from reflexfix.hook.runner import ProjectSandbox
-from reflexfix.loop import Rules
 from reflexfix.model import Budget
+from reflexfix.rules import Rules
 
 Row = dict[str, Any]
 
@@ -110,7 +110,7 @@ def one(
             return "flaky", outcome, budget
         budget = Budget(None, seconds)
         steps = repair.repair(
-            project, sandbox, seen, solving.Settings(Rules(), limits), budget, opener, outcome,
+            project, sandbox, seen, solving.Settings(Rules(mutants=0), limits), budget, opener, outcome,
             lambda _run: None,
         )  # fmt: skip
         for _ in steps:

@@ -14,9 +14,10 @@ from rich.text import Text
 from reflexfix import feedback
 from reflexfix.agreement import Aside
 from reflexfix.attempt import MEANING, Attempt, Label, Verdict
-from reflexfix.loop import Event, Run, Stopped
+from reflexfix.loop import Event, Run
 from reflexfix.memory import Lesson
 from reflexfix.mutation import Gate
+from reflexfix.rules import Stopped
 from reflexfix.suite import SuiteReport
 
 _CONTROL = {n: f"\\x{n:02x}" for n in [*range(32), 127, *range(128, 160)] if n not in (9, 10)}

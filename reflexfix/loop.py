@@ -10,55 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from reflexfix import agreement, mutation
 from reflexfix import suite as suites
 from reflexfix.agreement import Aside
-from reflexfix.ask import WARMER, Ask, Told
+from reflexfix.ask import WARMER, Ask
 from reflexfix.attempt import SOLVED, Attempt, Label, Sandbox, Suite, UserTests, Verdict
 from reflexfix.background import in_background
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer
 from reflexfix.mutation import Gate
-from reflexfix.suite import SuiteReport, SuiteRules
+from reflexfix.rules import Rules, Stopped
+from reflexfix.suite import SuiteReport
 from reflexfix.watch import Watch
-
-Restart = Literal["never", "stuck", "always", "auto"]
-"""When a try is written without the old code in sight: after two lessons in turn that did nothing
-(`stuck`), each time, or (`auto`) each time for a stub and when stuck for a repair, where the old
-code says what is wanted."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How a run is conducted."""
-
-    trials: int = 4
-    """All attempts, the first one included."""
-    told: Told = "both"
-    """What the next try is told of a failure."""
-    restart: Restart = "auto"
-    agreement: bool = True
-    """Where only own tests fail, ask for independent answers, and believe what they do alike."""
-    last: bool = False
-    """The last attempt is the answer, as in the paper, and not the best."""
-    mutants: int = 6
-    """How many wrong versions of an answer that passes are tried, until one is noticed; 0: none."""
-    test: bool = True
-    suite: SuiteRules = field(default_factory=SuiteRules)
-
-    @property
-    def reflect(self) -> bool:
-        return self.told in ("lesson", "both")
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """The loop ended before its trials were used up, and why."""
-
-    why: str
-
 
 Event = SuiteReport | Attempt | Lesson | Aside | Gate | Stopped
 

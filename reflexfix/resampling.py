@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from reflexfix import suite as suites
-from reflexfix.loop import Event, Run, Stopped
+from reflexfix.loop import Event, Run
+from reflexfix.rules import Stopped
 
 
 @dataclass

@@ -27,10 +27,11 @@ from reflexfix.attempt import (
 from reflexfix.containers import image as images
 from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import BudgetSpent, ReflexfixError, UsageProblem
-from reflexfix.loop import Event, Rules, Run, Stopped, label
+from reflexfix.loop import Event, Run, label
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer, Budget, LoggedModel, Request
 from reflexfix.mutation import Gate
+from reflexfix.rules import Rules, Stopped
 from reflexfix.suite import SuiteReport, trusted_cases
 from reflexfix.task import Task
 

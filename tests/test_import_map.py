@@ -35,19 +35,20 @@ MAP: dict[str, set[str]] = {
     "agreement": {"attempt"},
     "watch": {"attempt"},
     "mutation": {"attempt", "task"},
+    "rules": {"ask", "suite"},
     "recording": {"errors", "model"},
     "suite": {"ask", "attempt", "model", "task"},
     "loop": {
-        "agreement", "ask", "attempt", "background", "memory", "model", "mutation", "suite",
-        "watch",
+        "agreement", "ask", "attempt", "background", "memory", "model", "mutation", "rules",
+        "suite", "watch",
     },
-    "resampling": {"loop", "suite"},
+    "resampling": {"loop", "rules", "suite"},
     "runlog": {"agreement", "attempt", "errors", "memory", "model", "suite"},
     "show": {"runlog"},
     "assemble": {"attempt", "containers", "errors", "local", "model", "runlog", "warm"},
     "solving": {
         "agreement", "ask", "assemble", "attempt", "containers", "errors", "loop", "memory",
-        "model", "mutation", "runlog", "suite", "task",
+        "model", "mutation", "rules", "runlog", "suite", "task",
     },
     "batch": {
         "agreement", "assemble", "attempt", "background", "benchmarks", "containers", "errors",
@@ -59,7 +60,7 @@ MAP: dict[str, set[str]] = {
         "memory", "model", "python", "runlog", "solving", "source", "suite",
     },
     "progress": {"batch", "display"},
-    "display": {"agreement", "attempt", "feedback", "loop", "memory", "mutation", "suite"},
+    "display": {"agreement", "attempt", "feedback", "loop", "memory", "mutation", "rules", "suite"},
     "conformance": {"attempt"},
     "doctor": {
         "assemble", "attempt", "conformance", "containers", "errors", "local", "model", "task",

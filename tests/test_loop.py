@@ -15,10 +15,11 @@ from reflexfix.agreement import Aside
 from reflexfix.ask import Ask, Told
 from reflexfix.attempt import Attempt, Candidate, Judged, Result, Suite, Verdict
 from reflexfix.errors import BudgetSpent, SandboxTrouble
-from reflexfix.loop import Event, Restart, Rules, Run, Stopped, label
+from reflexfix.loop import Event, Run, label
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer, Request, ScriptedModel
 from reflexfix.mutation import Gate
+from reflexfix.rules import Restart, Rules, Stopped
 from reflexfix.solving import own_code
 from reflexfix.suite import SuiteReport, SuiteRules
 from reflexfix.task import Task, open_task

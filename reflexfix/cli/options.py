@@ -163,7 +163,7 @@ def loop_options(command: F) -> F:
 
 def settings_of(options: Mapping[str, Any]) -> Settings:
     """Gather the options that steer a run."""
-    from reflexfix.loop import Rules
+    from reflexfix.rules import Rules
     from reflexfix.solving import Settings
     from reflexfix.suite import SuiteRules
 
