@@ -8,7 +8,7 @@ with an evaluator that asks whether the test or the code is at fault before anyt
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from reflexfix import agreement, mutation
@@ -219,20 +219,11 @@ class Run:
         """
         before = self.best
         self.tried.append(attempt)
-        self.best = self._chosen()
+        self.best = chosen(self.tried, self.rules)
         if before is not None:
             self.memory.weigh(attempt.lessons, before.verdict.rank(), attempt.verdict.rank())
         as_good = before is None or attempt.verdict.rank() >= self.best.verdict.rank()
         return attempt if as_good and attempt.code else self.best
-
-    def _chosen(self) -> Attempt:
-        """Say which of the attempts so far is the answer."""
-        if self.rules.last:
-            return self.tried[-1]
-        coded = [attempt for attempt in self.tried if attempt.code] or self.tried[-1:]
-        if self.rules.agreement:
-            return agreement.best(coded)
-        return max(coded, key=lambda attempt: attempt.verdict.rank())
 
     def _lesson(self, attempt: Attempt) -> Lesson | None:
         """Buy one lesson; one that is known already is asked for anew once, then given up."""
@@ -243,6 +234,16 @@ class Run:
             return None
         self.memory.add(lesson)
         return lesson
+
+
+def chosen(tried: Sequence[Attempt], rules: Rules) -> Attempt:
+    """Say which of the attempts so far is the answer."""
+    if rules.last or not rules.test:
+        return tried[-1]
+    coded = [attempt for attempt in tried if attempt.code] or tried[-1:]
+    if rules.agreement:
+        return agreement.best(coded)
+    return max(coded, key=lambda attempt: attempt.verdict.rank())
 
 
 def label(run: Run) -> Label:

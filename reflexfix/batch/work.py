@@ -17,7 +17,7 @@ from reflexfix.batch.result import PostHoc, Result, Tokens
 from reflexfix.benchmarks.formats import path_of
 from reflexfix.benchmarks.problem import Problem
 from reflexfix.errors import BudgetSpent, ModelTrouble, SandboxTrouble
-from reflexfix.loop import Run
+from reflexfix.loop import Run, chosen
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer, Budget, Request
 from reflexfix.scoring import Sandboxes
@@ -196,17 +196,11 @@ def each_best(
 ) -> Iterator[PostHoc]:
     """Judge each trial's best so far, each distinct answer once; the final score is not repeated.
 
-    The best so far is chosen as the loop chooses; without tests the newest one stands.
+    The best so far is chosen as the loop chooses.
     """
     known = {result.answer: result.passed}
-    best: Attempt | None = None
-    for attempt in story.attempts:
-        if (
-            best is None
-            or not (run.rules.test and best.code)
-            or attempt.verdict.rank() > best.verdict.rank()
-        ):
-            best = attempt
+    for count, attempt in enumerate(story.attempts, 1):
+        best = chosen(story.attempts[:count], run.rules)
         key = sha256(best.file).hexdigest()
         if key not in known:
             known[key] = scoring.score(problem, best.file, bench.sandboxes).passed

@@ -26,7 +26,8 @@ def sites(data: bytes, found: Found) -> list[Site]:
         return []
     start, end = offset(data, body[0], False), offset(data, body[-1], True)
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
-    waiting, listed = [parser.parse(data).root_node], []
+    waiting = [parser.parse(data).root_node]
+    listed: list[Site] = []
     while waiting:
         node = waiting.pop()
         if node.end_byte <= start or node.start_byte >= end:
