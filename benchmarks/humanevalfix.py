@@ -110,8 +110,8 @@ def one(
             return "flaky", outcome, budget
         budget = Budget(None, seconds)
         steps = repair.repair(
-            project, sandbox, seen, solving.Settings(Rules(mutants=0), limits), budget, opener, outcome,
-            lambda _run: None,
+            project, sandbox, seen, solving.Settings(Rules(mutants=0), limits), budget, opener,
+            outcome, lambda _run: None,
         )  # fmt: skip
         for _ in steps:
             pass

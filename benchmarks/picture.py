@@ -3,7 +3,8 @@
     python benchmarks/picture.py FILE.jsonl [--arm NAME ...] > curve.svg
 
 Left: the share of tasks whose best answer so far is right after each trial, by the hidden tests,
-judged after the fact. Right: for each arm, how many lessons helped, changed nothing, or hurt.
+judged after the fact, over the tasks that all arms drawn have. Right: for each arm, how many
+lessons helped, changed nothing, or hurt, over all its tasks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from evaluator import lines_of
 
 from reflexfix.batch import scores
+from reflexfix.batch.result import Result
 
 WIDTH, HEIGHT = 860, 320
 PLOT = (56, 430, 24, 276)
@@ -54,7 +56,9 @@ def curves(arms: Sequence[Mapping[str, Any]]) -> list[str]:
     def y(value: float) -> float:
         return bottom - (bottom - top) * (value - low) / (high - low)
 
-    parts = [text(left, top - 8, "right by the hidden tests, after trial")]
+    tasks = min((arm["post_hoc"]["right_after_trial"]["n"] for arm in arms), default=0)
+    said = f"right by the hidden tests after each trial, {tasks} tasks"
+    parts = [text(left, top - 8, said)]
     for tick in range(low, high + 1, 5):
         parts.append(
             f'<line x1="{left}" x2="{right}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" '
@@ -93,20 +97,27 @@ def bars(arms: Sequence[Mapping[str, Any]]) -> list[str]:
                 )
                 parts.append(text(x + width / 2, y + 15, str(count), anchor="middle"))
                 x += width
-    for row, (kind, colour) in enumerate(KINDS.items()):
+    met = {kind for _, counts in told for kind in counts}
+    for row, (kind, colour) in enumerate((k, c) for k, c in KINDS.items() if k in met):
         y = PLOT[3] - 66 + 22 * row
         parts.append(f'<rect x="{begin}" y="{y}" width="14" height="14" fill="{colour}"/>')
         parts.append(text(begin + 20, y + 12, kind if kind != "unknown" else "never tried"))
     return parts
 
 
-def picture(arms: Sequence[Mapping[str, Any]]) -> str:
+def picture(compared: Sequence[Mapping[str, Any]], whole: Sequence[Mapping[str, Any]]) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" font-family="system-ui, sans-serif" font-size="13">'
     )
     ground = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
-    return "\n".join([head, ground, *curves(arms), *bars(arms), "</svg>"])
+    return "\n".join([head, ground, *curves(compared), *bars(whole), "</svg>"])
+
+
+def common(results: Sequence[Result], arms: Sequence[str]) -> set[str]:
+    """Give the tasks that all these arms have a verdict on: only on them can curves be compared."""
+    counted = scores.count(results)
+    return set.intersection(*(set(counted[arm].passed) for arm in arms))
 
 
 def main() -> None:
@@ -114,9 +125,15 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--arm", action="append", default=[])
     given = parser.parse_args()
-    counted = scores.count(lines_of(given.file))
-    names = given.arm or [name for name in counted if name not in ("base", "plain")]
-    print(picture([counted[name].record(times=True) for name in names]))
+    results = list(lines_of(given.file))
+    names = given.arm or sorted({one.arm for one in results} - {"base", "plain"})
+    shared = common(results, names)
+    some, every = (
+        scores.count(results if one is None else (r for r in results if r.id in one))
+        for one in (shared, None)
+    )
+    compared, whole = ([counted[n].record(times=True) for n in names] for counted in (some, every))
+    print(picture(compared, whole))
 
 
 if __name__ == "__main__":

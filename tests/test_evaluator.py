@@ -87,7 +87,7 @@ def test_what_is_left_to_run_is_listed(kept: Path) -> None:
 def test_the_picture_is_a_picture(kept: Path) -> None:
     drawn = ElementTree.fromstring(ran("picture", kept))
     said = [node.text for node in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    assert "reflexion 100 %" in said and "resample 50 %" in said and "hurt" in said
+    assert "reflexion 100 %" in said and "resample 50 %" in said and "helped" in said
     assert len(list(drawn.iter("{http://www.w3.org/2000/svg}polyline"))) == 2
 
 
