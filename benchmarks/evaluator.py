@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def lines_of(file: Path) -> Iterator[Result]:
 
 def section(title: str, results: Iterable[Result]) -> str:
     """Make the tables of one set of tasks."""
+    results = list(results)
     arms = scores.count(results)
     pairs = [
         scores.paired(arms[first], arms[second]).record()
@@ -99,7 +101,7 @@ def section(title: str, results: Iterable[Result]) -> str:
     ]
     told = {"arms": [arm.record(times=True) for arm in arms.values()], "pairs": pairs}
     parts = [table.arms(told), table.pairs(told), table.labels(told), table.curves(told)]
-    return "\n".join([f"## {title}\n", *parts, lost_and_won(pairs)])
+    return "\n".join([f"## {title}\n", *parts, lost_and_won(pairs), trust(results)])
 
 
 def lost_and_won(pairs: Iterable[Mapping[str, Any]]) -> str:
@@ -109,6 +111,44 @@ def lost_and_won(pairs: Iterable[Mapping[str, Any]]) -> str:
         won, lost = (", ".join(pair[name]) or "none" for name in ("won", "lost"))
         lines.append(f"- {pair['second']} against {pair['first']}: won {won}; lost {lost}")
     return "\n".join(lines) + "\n"
+
+
+def trust(results: Iterable[Result]) -> str:
+    """Say what each class of tests, votes, mutants and fresh tries were worth to the loop."""
+    some = [one for one in results if one.arm == "reflexion" and one.score]
+    stand = [
+        a["verdict"] for one in some if one.passed for a in one.attempts if a["number"] == one.best
+    ]
+    lines = []
+    for kind, name in (("own", "own tests"), ("trusted", "examples")):
+        total = sum(verdict["total"][kind] for verdict in stand)
+        failed = total - sum(verdict["passed"][kind] for verdict in stand)
+        lines.append(f"- {name} that a right answer fails: {failed} of {total}")
+    outvoted = [one.passed for one in some if one.suite.get("aside")]
+    lines.append(f"- tasks with outvoted own tests: {len(outvoted)}, right: {sum(outvoted)}")
+    gates = [one.suite["gate"] for one in some if one.suite.get("gate")]
+    first = sum(gate["noticed"] and gate["tried"] == 1 for gate in gates)
+    later = sum(gate["noticed"] and gate["tried"] > 1 for gate in gates)
+    none = sum(not gate["noticed"] and gate["tried"] > 0 for gate in gates)
+    idle = sum(not gate["tried"] for gate in gates)
+    lines.append(
+        f"- answers whose first mutant was noticed: {first}; a later one: {later}; none: {none}; "
+        f"without a mutant: {idle}"
+    )
+    after = [
+        is_met(new["verdict"])
+        for one in some
+        for old, new in pairwise(sorted(one.attempts, key=lambda a: int(a["number"])))
+        if not (old["verdict"]["problem"] or is_met(old["verdict"]))
+    ]
+    lines.append(f"- tries after a failed example: {len(after)}, pass all examples: {sum(after)}")
+    return "\n".join(lines) + "\n"
+
+
+def is_met(verdict: Mapping[str, Any]) -> bool:
+    """Whether an answer could be run and fails no example."""
+    met: bool = verdict["passed"]["trusted"] == verdict["total"]["trusted"]
+    return met and not verdict["problem"]
 
 
 # ---------------------------------------------------------------- again, from recorded answers

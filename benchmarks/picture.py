@@ -10,7 +10,7 @@ lessons helped, changed nothing, or hurt, over all its tasks.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,11 @@ def common(results: Sequence[Result], arms: Sequence[str]) -> set[str]:
     return set.intersection(*(set(counted[arm].passed) for arm in arms))
 
 
+def records(results: Iterable[Result], arms: Sequence[str]) -> list[dict[str, Any]]:
+    counted = scores.count(results)
+    return [counted[name].record(times=True) for name in arms]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
@@ -128,11 +133,8 @@ def main() -> None:
     results = list(lines_of(given.file))
     names = given.arm or sorted({one.arm for one in results} - {"base", "plain"})
     shared = common(results, names)
-    some, every = (
-        scores.count(results if one is None else (r for r in results if r.id in one))
-        for one in (shared, None)
-    )
-    compared, whole = ([counted[n].record(times=True) for n in names] for counted in (some, every))
+    compared = records((one for one in results if one.id in shared), names)
+    whole = records(results, names)
     print(picture(compared, whole))
 
 

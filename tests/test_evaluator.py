@@ -71,6 +71,14 @@ def test_the_tables_are_made_again_from_the_lines(kept: Path) -> None:
     assert "1: 0, 2: 2 of 2 | 2 helped" in told
 
 
+def test_what_tests_votes_and_mutants_were_worth_is_told(kept: Path) -> None:
+    told = ran("evaluator", "--from", kept)
+    assert "- own tests that a right answer fails: 0 of 6" in told
+    assert "- tasks with outvoted own tests: 2, right: 2" in told
+    assert "first mutant was noticed: 2; a later one: 0; none: 0; without a mutant: 0" in told
+    assert "- tries after a failed example: 0, pass all examples: 0" in told
+
+
 def test_what_is_left_to_run_is_listed(kept: Path) -> None:
     sets = json.loads((ROOT / "benchmarks" / "results" / "sets.json").read_text())
     report = sets["humaneval"]["report"]
