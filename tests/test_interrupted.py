@@ -315,3 +315,48 @@ def test_debootstrap_may_unmount_before_its_folder_is_removed(
         assert terminal.interrupt(how) == 130, terminal.shown
         ended(terminal)
     assert list(Path(os.environ["TMPDIR"]).iterdir()) == []
+
+
+WAITING = """
+import os, signal, sys, time
+from reflexfix.attempt import Limits
+from reflexfix.containers import container as containers, engine as engines
+from reflexfix.containers.sandbox import ContainerSandbox
+
+create, attach = containers.create, containers.attach
+once = []
+
+def interrupted(stage):
+    if stage == sys.argv[2] and not once:
+        once.append(stage)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.5)
+
+def created(*arguments):
+    interrupted("creating")
+    return create(*arguments)
+
+def attached(*arguments):
+    interrupted("created")
+    return attach(*arguments)
+
+containers.create, containers.attach = created, attached
+with ContainerSandbox(engines.connect(), sys.argv[1], Limits(), pool=int(sys.argv[3])) as sandbox:
+    sandbox.missing(("json",))
+"""
+
+
+@pytest.mark.container
+@pytest.mark.parametrize("stage", ["creating", "created"])
+@pytest.mark.parametrize("pool", [0, 1])
+def test_ctrl_c_while_a_container_is_waited_for_leaves_none(
+    pool: int, stage: str, engine: Engine, sandbox_image: str, no_container_left: None
+) -> None:
+    command = [sys.executable, "-c", WAITING, sandbox_image, stage, str(pool)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert done.stderr.rstrip().endswith(b"KeyboardInterrupt")

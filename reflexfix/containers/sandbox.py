@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import re
 import secrets
 import threading
@@ -38,6 +39,8 @@ T = TypeVar("T")
 
 GRACE_SECONDS = 10.0
 """How much longer than its own limits an evaluation may take before it counts as trouble."""
+MOST_STARTS = 32
+"""How many containers are started at once for those that found none started ahead."""
 ROUNDS = 3
 """How often cases that lost their candidate to an earlier one are judged in a fresh container."""
 
@@ -54,9 +57,7 @@ class Heart:
 
     def _run(self) -> None:
         while not self.stopped.wait(containers.BEAT_SECONDS):
-            with self.lock:
-                alive = list(self.alive)
-            for one in alive:
+            for one in self.known():
                 one.line.beat()
 
     def add(self, one: Container) -> None:
@@ -66,6 +67,10 @@ class Heart:
     def drop(self, one: Container) -> None:
         with self.lock:
             self.alive.discard(one)
+
+    def known(self) -> list[Container]:
+        with self.lock:
+            return list(self.alive)
 
     def stop(self) -> None:
         self.stopped.set()
@@ -82,16 +87,22 @@ class ContainerSandbox:
         self.pool = pool
         self.heart = Heart()
         self.workers = ThreadPoolExecutor(max_workers=max(2, pool), thread_name_prefix="container")
+        self.starters = ThreadPoolExecutor(max_workers=MOST_STARTS, thread_name_prefix="start")
         self.lock = threading.Lock()
+        self.no_start = threading.Condition(self.lock)
+        self.starting = 0
         self.idle: deque[Future[Container]] = deque()
-        self.leaving: list[Future[None]] = []
         self.closed = False
         self.sure = True
         """Whether the engine answered all that was asked of it; else it may keep what we lost."""
         self.guard = Guard(engine.url)
         most = pool + 2 if pool else 0
-        self.lenders = Lenders(self._start_lender, self._end, self.workers.submit, most)
-        self._refill()
+        self.lenders = Lenders(lambda: self._start_one(None), self._end, self.workers.submit, most)
+        try:
+            self._refill()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -100,18 +111,25 @@ class ContainerSandbox:
         self.close()
 
     def close(self) -> None:
-        """End every container of this sandbox; none is left when this returns."""
+        """End every container of this sandbox; none is left when this returns.
+
+        Also those that somebody waited for, or used, when an interrupt came. Raises SandboxTrouble
+        when one stays; then the guard looks after it.
+        """
         with self.lock:
             self.closed = True
             idle, self.idle = list(self.idle), deque()
-        self.lenders.close()
         for future in idle:
-            if not future.cancel() and future.exception() is None:
-                self._discard(future.result())
-        for leaving in self.leaving:
-            leaving.exception()
+            future.cancel()
+        self.lenders.close()
+        self.starters.shutdown(wait=True)
         self.workers.shutdown(wait=True)
-        self.heart.stop()
+        with self.lock:  # an interrupted executor may have a thread that it does not know of
+            self.no_start.wait_for(lambda: not self.starting)
+        with contextlib.ExitStack() as all_of_them:  # one that stays does not keep the others
+            all_of_them.callback(self.heart.stop)
+            for one in self.heart.known():
+                all_of_them.callback(self._end, one)
         self.guard.release(nothing_left=self.sure)
 
     # ------------------------------------------------------------ containers
@@ -121,17 +139,23 @@ class ContainerSandbox:
             while not self.closed and len(self.idle) < self.pool:
                 self.idle.append(self.workers.submit(self._start))
 
-    def _start_lender(self) -> Container:
-        lender = self._start_one(None)
-        self.heart.add(lender)
-        return lender
-
     def _start_one(self, lender: Container | None) -> Container:
+        """Start one and make it known; `close` waits for it, or nothing is started any more."""
+        with self.lock:
+            if self.closed:
+                raise SandboxTrouble("The sandbox is closed.")
+            self.starting += 1
         try:
-            return containers.start(self.engine, self.image, self.limits, lender)
+            started = containers.start(self.engine, self.image, self.limits, lender)
+            self.heart.add(started)
+            return started
         except SandboxTrouble:
             self.sure = False
             raise
+        finally:
+            with self.lock:
+                self.starting -= 1
+                self.no_start.notify_all()
 
     def _start(self) -> Container:
         lender = self.lenders.borrow()
@@ -142,21 +166,27 @@ class ContainerSandbox:
             raise
         broken = containers.broken_walls(started)
         if broken:
-            started.discard()
+            self._end(started)
             raise SandboxTrouble(
                 f"This engine does not hold what the sandbox promises: {'; '.join(broken)}.",
                 hint="nothing was run; `reflexfix doctor` shows what holds",
             )
-        self.heart.add(started)
         return started
 
     def _take(self) -> Container:
-        """Take a container that was started ahead and still lives, or start one."""
+        """Take a container that was started ahead and still lives, or have one started.
+
+        All are started by threads of the sandbox's own, where no interrupt comes between the
+        engine's answer and our knowing of it: `close` ends what was waited for in vain.
+        """
         while True:
             with self.lock:
-                future = self.idle.popleft() if self.idle else None
-            if future is None:
-                return self._start()
+                if self.closed:
+                    raise SandboxTrouble("The sandbox is closed.")
+                ahead = self.idle.popleft() if self.idle else None
+            future = ahead or self.starters.submit(self._start)
+            if future is not ahead:
+                return future.result()
             if future.exception() is not None:
                 continue  # the engine may have been away when it was started ahead
             taken = future.result()
@@ -169,15 +199,14 @@ class ContainerSandbox:
         self.lenders.give_back(used.lender)
 
     def _end(self, used: Container) -> None:
-        self.heart.drop(used)
         used.discard()
+        self.heart.drop(used)
 
     def _leave(self, used: Container) -> None:
         """Discard off the critical path."""
         with self.lock:
-            self.leaving = [f for f in self.leaving if not f.done()]
             if not self.closed:
-                self.leaving.append(self.workers.submit(self._discard, used))
+                self.workers.submit(self._discard, used)
                 return
         self._discard(used)
 
