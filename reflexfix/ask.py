@@ -21,6 +21,8 @@ WARMER = 0.8
 LESSON_TOKENS = 160
 TEST_TOKENS = 64
 """The longest test that is worth waiting for; small models go on and on otherwise."""
+DERIVED_TOKENS = 160
+"""The same for a test with the way to its value."""
 LESSON_CHARACTERS = 600
 
 
@@ -40,6 +42,10 @@ class Ask:
     shown: str = ""
     """Tests that came with the task, as text; the model sees them beside the target."""
     told: Told = "both"
+    differences: bool = True
+    """Say in words how the values that came differ from those that were expected."""
+    derive: bool = False
+    """Have each expected value of an own test worked out before its assert."""
     plain: bool = False
     """Ask for the first body in one sentence, as people do who have no program for it."""
 
@@ -55,7 +61,21 @@ class Ask:
     def write_tests(self, again: bool = False) -> Answer:
         """Ask for unit tests; the second time, say that none of the first were usable."""
         note = assets.prompt(self.task.language, "again") if again else ""
-        return self._ask("write_tests", self.tester, None, count=str(self.test_count), note=note)
+        prompt = "derive_tests" if self.derive else ""
+        count = str(self.test_count)
+        return self._ask("write_tests", self.tester, None, prompt, count=count, note=note)
+
+    def tell_apart(self, attempt: Attempt, versions: str) -> Answer:
+        """Ask for tests that tell an answer from wrong versions of it, which pass all others."""
+        return self._ask(
+            "write_tests",
+            self.tester,
+            None,
+            prompt="tell_apart",
+            count=str(self.test_count),
+            code=attempt.code,
+            versions=versions,
+        )
 
     def improve(self, attempt: Attempt, memory: Memory, warmer: float | None = None) -> Answer:
         """Ask for a better body than this attempt's, in the light of the lessons."""
@@ -82,7 +102,7 @@ class Ask:
 
     def _failures(self, attempt: Attempt) -> str:
         told = self.told in ("transcript", "both")
-        return feedback.failures(attempt.verdict) if told else ""
+        return feedback.failures(attempt.verdict, self.differences) if told else ""
 
     def reflect(self, attempt: Attempt, memory: Memory, again: str = "") -> Lesson:
         """Ask what this attempt's failure teaches; `again` is a lesson that is known already."""
@@ -92,7 +112,7 @@ class Ask:
             self.reflector,
             0.8 if again else None,
             code=attempt.code,
-            failures=feedback.failures(attempt.verdict) or _UNTESTED,
+            failures=feedback.failures(attempt.verdict, self.differences) or _UNTESTED,
             lessons=known_lessons(memory),
             note=note,
         )
@@ -135,7 +155,8 @@ class Ask:
         if question == "reflect":
             return LESSON_TOKENS
         if question == "write_tests":
-            return min(self.answer_tokens, TEST_TOKENS * (self.test_count + 1))
+            longest = DERIVED_TOKENS if self.derive else TEST_TOKENS
+            return min(self.answer_tokens, longest * (self.test_count + 1))
         return self.answer_tokens
 
 

@@ -123,7 +123,8 @@ def suite_lines(report: SuiteReport) -> Iterator[str]:
         for one in report.dropped:
             reasons[one.reason] = reasons.get(one.reason, 0) + 1
         why = ", ".join(f"{n} {reason}" for reason, n in reasons.items())
-        yield f"tests: {report.own} kept of {report.written}" + (f" ({why})" if why else "")
+        what = "more tests" if report.further else "tests"
+        yield f"{what}: {report.own} kept of {report.written}" + (f" ({why})" if why else "")
     elif report.suite.empty:
         yield "tests: none"
 

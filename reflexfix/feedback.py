@@ -24,13 +24,13 @@ def without_noise(text: str) -> str:
     return text
 
 
-def explain(one: Judged, *, most: int = 700) -> str:
+def explain(one: Judged, *, differences: bool = True, most: int = 700) -> str:
     """Describe one failing test as the model reads it."""
     result = one.result
     lines = [one.case.shown]
     if result.expected is not None:
         lines += [f"expected: {result.expected}", f"actual:   {result.actual}"]
-        if difference := described(result.expected, result.actual):
+        if differences and (difference := described(result.expected, result.actual)):
             lines.append(f"so {difference}")
     elif result.message:
         lines.append(f"{result.status}: {without_noise(result.message)}")
@@ -41,14 +41,14 @@ def explain(one: Judged, *, most: int = 700) -> str:
     return text if len(text) <= most else text[: most - 4] + "\n..."
 
 
-def failures(verdict: Verdict) -> str:
+def failures(verdict: Verdict, differences: bool = True) -> str:
     """Describe what failed, trusted tests first, in a bounded length."""
     if verdict.problem:
         return without_noise(verdict.problem)[:MOST_CHARACTERS]
     ordered = sorted(verdict.failures, key=lambda j: not j.case.trusted)
     texts: list[str] = []
     for one in ordered[:MOST_FAILURES]:
-        text = explain(one)
+        text = explain(one, differences=differences)
         if sum(map(len, texts)) + len(text) > MOST_CHARACTERS:
             break
         texts.append(text)

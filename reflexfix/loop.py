@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from reflexfix import agreement, mutation
+from reflexfix import agreement
 from reflexfix import suite as suites
 from reflexfix.agreement import Aside
 from reflexfix.ask import WARMER, Ask
@@ -20,6 +20,7 @@ from reflexfix.background import in_background
 from reflexfix.memory import Lesson, Memory
 from reflexfix.model import Answer
 from reflexfix.mutation import Gate
+from reflexfix.proving import Proof
 from reflexfix.rules import Rules, Stopped
 from reflexfix.suite import SuiteReport
 from reflexfix.watch import Watch
@@ -142,15 +143,19 @@ class Run:
         if settled.asides:
             yield Stopped(f"{settled.votes} independent answers do the same")
 
-    def _prove(self) -> Iterator[Gate]:
+    def _prove(self) -> Iterator[Event]:
         """See whether the suite that an answer passes would have noticed a wrong one."""
         if not self.rules.mutants or self.best is None or not self.best.verdict.solved:
             return
         counted = {one.case.name for one in self.best.verdict.judged}
         aside = {case.name for case in self.suite.cases} - counted
-        left, most = self.suite.without(aside), self.rules.mutants
-        self.gate = mutation.gate(self.ask.task, self.sandbox, left, self.best.file, most)
-        yield self.gate
+        left = self.suite.without(aside)
+        proof = Proof(self.ask, self.sandbox, self.rules, self.best, left)
+        try:
+            yield from proof.events()
+        finally:
+            self.best, self.gate = proof.best, proof.gate
+            self.suite = replace(self.suite, cases=(*self.suite.cases, *proof.more))
 
     # ------------------------------------------------------------ steps
 

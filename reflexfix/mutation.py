@@ -7,7 +7,7 @@ may be changed and how; what is chosen of that, and whether the suite notices, i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from reflexfix.attempt import Sandbox, Suite
@@ -21,6 +21,8 @@ class Gate:
     tried: int
     noticed: bool
     """Whether the last one tried failed a test."""
+    survivors: tuple[bytes, ...] = field(default=(), repr=False)
+    """Files with the wrong versions that passed."""
 
     @property
     def holds(self) -> bool:
@@ -33,15 +35,15 @@ def gate(task: Task, sandbox: Sandbox, suite: Suite, file: bytes, most: int) -> 
 
     One that cannot be run at all (in Rust: does not compile) says nothing of the suite.
     """
-    tried = 0
+    survivors: list[bytes] = []
     for mutant in chosen(task.sites(file), file, most):
         verdict = sandbox.run(task.candidate(mutant), suite)
         if verdict.problem:
             continue
-        tried += 1
         if not verdict.solved:
-            return Gate(tried, True)
-    return Gate(tried, False)
+            return Gate(len(survivors) + 1, True, tuple(survivors))
+        survivors.append(mutant)
+    return Gate(len(survivors), False, tuple(survivors))
 
 
 def chosen(sites: Iterable[Site], file: bytes, most: int) -> Iterator[bytes]:

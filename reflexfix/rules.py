@@ -25,6 +25,10 @@ class Rules:
     restart: Restart = "auto"
     agreement: bool = True
     """Where only own tests fail, ask for independent answers, and believe what they do alike."""
+    differences: bool = True
+    """Say in words how the value that came differs from the one that was expected."""
+    more_tests: bool = True
+    """Ask once for tests that notice a wrong version, where those that there are do not."""
     last: bool = False
     """The last attempt is the answer, as in the paper, and not the best."""
     mutants: int = 6

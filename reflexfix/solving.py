@@ -238,6 +238,8 @@ def prepare(
         context_tokens=settings.context_tokens,
         test_count=settings.rules.suite.most_own,
         told=settings.rules.told,
+        differences=settings.rules.differences,
+        derive=settings.rules.suite.derive,
         plain=settings.plain,
     )
     return Run(ask, sandbox, memory, settings.rules, user, start)

@@ -19,6 +19,8 @@ class SuiteReport:
     written: int = 0
     """How many own tests the model wrote, kept or not."""
     dropped: tuple[Dropped, ...] = ()
+    further: bool = False
+    """Whether these are tests that were asked for when others proved little."""
 
     @property
     def own(self) -> int:
@@ -36,6 +38,8 @@ class SuiteRules:
     own: bool = True
     most_own: int = 6
     distrust_examples: bool = False
+    derive: bool = False
+    """Have the model work each expected value out, step by step, before it writes the assert."""
     shown: str = ""
     """Tests that came with the task, as text: trusted like the docstring's examples."""
 
@@ -75,6 +79,20 @@ def build(
     control, value = task.control((*cases, *(user.cases if user else ())))
     suite = Suite(cases=cases, user=user, control=control, control_value=value)
     return SuiteReport(suite, len(kept) + len(dropped), (*dropped, *over))
+
+
+def more(
+    task: Task, rules: SuiteRules, suite: Suite, answer: Answer, sandbox: Sandbox | None = None
+) -> SuiteReport:
+    """Build a suite of further own tests alone; those that repeat one of the suite are dropped."""
+    kept, dropped = task.own_tests(answer.text, suite.cases)
+    wrong = ill_typed(task, sandbox, tuple(kept))
+    dropped += [Dropped(case.shown, wrong[case.name]) for case in kept if case.name in wrong]
+    fit = [case for case in kept if case.name not in wrong][: rules.most_own]
+    cases = tuple(replace(case, name=f"more {n}") for n, case in enumerate(fit, 1))
+    report = Suite(cases=cases, control=suite.control, control_value=suite.control_value)
+    written = len(kept) + len(dropped) - len(wrong)
+    return SuiteReport(report, written, tuple(dropped), further=True)
 
 
 def ill_typed(task: Task, sandbox: Sandbox | None, cases: tuple[Case, ...]) -> dict[str, str]:

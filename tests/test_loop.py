@@ -421,10 +421,34 @@ def test_a_plain_prompt_has_none_of_our_words(make: Make) -> None:
     assert "Give x plus one." in asked_once.prompt and "signature" not in asked_once.prompt
 
 
+def test_values_of_own_tests_are_worked_out_where_that_is_asked_for(make: Make) -> None:
+    asked_for = {}
+    for derive in (False, True):
+        run, model, _ = make(["return 1"], {}, rules=Rules(trials=1))
+        run.ask = replace(run.ask, derive=derive)
+        list(run.events())
+        asked_for[derive] = next(r for r in model.asked if r.question == "write_tests")
+    assert "step by step" not in asked_for[False].prompt
+    assert "step by step" in asked_for[True].prompt
+    assert asked_for[True].answer_tokens > asked_for[False].answer_tokens
+
+
+@pytest.mark.parametrize("differences", [True, False])
+def test_how_values_differ_is_said_where_that_is_asked_for(differences: bool, make: Make) -> None:
+    run, model, _ = make(["return 1", "return 2"], {}, rules=Rules(trials=2))
+    run.ask = replace(run.ask, differences=differences)
+    list(run.events())
+    for question in ("reflect", "improve"):
+        prompt = next(r.prompt for r in model.asked if r.question == question)
+        assert ("so it is one too small" in prompt) == differences
+        assert "expected: 1" in prompt
+
+
 def test_an_answer_whose_tests_notice_no_wrong_version_is_weak(make: Make) -> None:
     run, _, table = make(["return x + 1"], {"return x": 5}, rules=Rules())
-    events = list(run.events())
-    assert events[-1] == Gate(2, False) and len(table.judged) == 3
+    gates = [event for event in run.events() if isinstance(event, Gate)]
+    assert [(gate.tried, gate.noticed) for gate in gates] == [(2, False)]
+    assert len(table.judged) == 3
     assert label(run) == "weak"
 
 

@@ -147,14 +147,16 @@ SUITE = Suite((Case("own 1", "assert f(1) == 2", "assert f(1) == 2", "own"),))
 def test_the_gate_stops_at_the_first_mutant_that_is_noticed() -> None:
     judge = Judge("passed", "failed")
     found = mutation.gate(task(PYTHON, "m.py"), judge, SUITE, PYTHON, 6)
-    assert found == mutation.Gate(2, True) and found.holds
+    assert (found.tried, found.noticed, found.holds) == (2, True, True)
+    assert list(found.survivors) == judge.seen[:1]
     assert len(judge.seen) == 2 and PYTHON not in judge.seen
 
 
 def test_a_suite_that_notices_nothing_does_not_hold() -> None:
     judge = Judge(*["passed"] * 6)
     found = mutation.gate(task(PYTHON, "m.py"), judge, SUITE, PYTHON, 6)
-    assert found == mutation.Gate(6, False) and not found.holds
+    assert (found.tried, found.noticed, found.holds) == (6, False, False)
+    assert list(found.survivors) == judge.seen
 
 
 def test_a_mutant_that_cannot_be_run_says_nothing() -> None:

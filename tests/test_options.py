@@ -10,6 +10,7 @@ import pytest
 from reflexfix.cli.options import settings_of
 from reflexfix.cli.solve import solve
 from reflexfix.rules import Rules
+from reflexfix.suite import SuiteRules
 
 
 def rules(tmp_path: Path, *arguments: str) -> Rules:
@@ -28,6 +29,9 @@ def rules(tmp_path: Path, *arguments: str) -> Rules:
         (["--no-agreement"], {"agreement": False}),
         (["--mutants", "0"], {"mutants": 0}),
         (["--last"], {"last": True}),
+        (["--no-differences"], {"differences": False}),
+        (["--no-more-tests"], {"more_tests": False}),
+        (["--derive"], {"suite": SuiteRules(derive=True)}),
         (["--no-tests"], {"test": False}),
         (["--trials", "7"], {"trials": 7}),
     ],

@@ -66,7 +66,9 @@ class Story:
     def suite(self, report: SuiteReport) -> None:
         cases = [{"origin": c.origin, "shown": c.shown, "mode": c.mode} for c in report.suite.cases]
         dropped = [{"shown": d.shown, "reason": d.reason} for d in report.dropped]
-        self.suites = {"cases": cases, "dropped": dropped, "written": report.written}
+        more: dict[str, Any] = {"cases": cases, "dropped": dropped, "written": report.written}
+        before = self.suites if report.further else {}
+        self.suites = {key: before[key] + more[key] if before else more[key] for key in more}
 
     def attempt(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)

@@ -79,86 +79,46 @@ LIMITS: list[tuple[str, Any, Any, str]] = [
 
 def loop_options(command: F) -> F:
     """Add the options that steer the loop; `solve` and `batch` share them."""
-    for one in reversed(
-        [
-            option(
-                "--trials",
-                type=click.IntRange(1, 50),
-                default=4,
-                show_default=True,
-                help="Attempts in all.",
-            ),
-            option(
-                "--window",
-                type=click.IntRange(1, 3),
-                default=1,
-                show_default=True,
-                help="Lessons in sight.",
-            ),
-            option(
-                "--memory",
-                type=click.Choice(["none", "transcript", "lesson", "both"]),
-                default="both",
-                show_default=True,
-                help="What a try is told of the failure before it.",
-            ),
-            option(
-                "--restart",
-                type=click.Choice(["never", "stuck", "always", "auto"]),
-                default="auto",
-                show_default=True,
-                help="When a try does not see the old code.",
-            ),
-            option(
-                "--agreement/--no-agreement",
-                default=True,
-                show_default=True,
-                help="Independent answers outvote own tests.",
-            ),
-            option(
-                "--mutants",
-                type=click.IntRange(0, 50),
-                default=6,
-                show_default=True,
-                help="Wrong versions that the tests are tried on; 0 for none.",
-            ),
-            option(
-                "--last",
-                is_flag=True,
-                help="The last attempt is the answer, as in the paper; not the best.",
-            ),
-            option(
-                "--test-count",
-                type=click.IntRange(1, 6),
-                default=6,
-                show_default=True,
-                help="Own tests at most.",
-            ),
-            model_options,
-            option("--temperature", type=click.FloatRange(0, 2), default=0.0, show_default=True),
-            option("--seed", type=int, default=0, show_default=True),
-            option(
-                "--answer-tokens",
-                type=click.IntRange(16),
-                default=1024,
-                show_default=True,
-                help="Length of one answer at most.",
-            ),
-            option("--max-tokens", type=click.IntRange(1), help="Tokens of the whole run at most."),
-            option(
-                "--max-seconds", type=click.FloatRange(1), help="Seconds of the whole run at most."
-            ),
-            option(
-                "--context-tokens",
-                type=click.IntRange(100),
-                default=2000,
-                show_default=True,
-                help="Tokens of the file that the model is shown.",
-            ),
-        ]
-    ):
+    after = [option(name, **more) for name, more in ASKING]
+    before = [option(name, **more) for name, more in LOOP]
+    for one in reversed([*before, model_options, *after]):
         command = one(command)
     return command
+
+
+def shown(default: Any, text: str, kind: Any = None) -> dict[str, Any]:
+    """Describe an option whose default stands in the help."""
+    return {"default": default, "show_default": True, "help": text or None, "type": kind}
+
+
+LOOP: list[tuple[str, dict[str, Any]]] = [
+    ("--trials", shown(4, "Attempts in all.", click.IntRange(1, 50))),
+    ("--window", shown(1, "Lessons in sight.", click.IntRange(1, 3))),
+    ("--memory", shown("both", "What a try is told of the failure before it.",
+                       click.Choice(["none", "transcript", "lesson", "both"]))),
+    ("--differences/--no-differences", shown(True, "Say in words how values differ.")),
+    ("--restart", shown("auto", "When a try does not see the old code.",
+                        click.Choice(["never", "stuck", "always", "auto"]))),
+    ("--agreement/--no-agreement", shown(True, "Independent answers outvote own tests.")),
+    ("--mutants", shown(6, "Wrong versions that the tests are tried on; 0 for none.",
+                        click.IntRange(0, 50))),
+    ("--more-tests/--no-more-tests", shown(True, "Ask for tests that notice a wrong version "
+                                           "where none does.")),
+    ("--last", {"is_flag": True, "help": "The last attempt is the answer, as in the paper; not "
+                "the best."}),
+    ("--test-count", shown(6, "Own tests at most.", click.IntRange(1, 6))),
+    ("--derive/--no-derive", shown(False, "Have values of own tests worked out step by step.")),
+]  # fmt: skip
+
+ASKING: list[tuple[str, dict[str, Any]]] = [
+    ("--temperature", shown(0.0, "", click.FloatRange(0, 2))),
+    ("--seed", shown(0, "", int)),
+    ("--answer-tokens", shown(1024, "Length of one answer at most.", click.IntRange(16))),
+    ("--max-tokens", {"type": click.IntRange(1), "help": "Tokens of the whole run at most."}),
+    ("--max-seconds", {"type": click.FloatRange(1), "help": "Seconds of the whole run at most."}),
+    ("--context-tokens", shown(2000, "Tokens of the file that the model is shown.",
+                               click.IntRange(100))),
+]  # fmt: skip
 
 
 def settings_of(options: Mapping[str, Any]) -> Settings:
@@ -171,6 +131,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         own=options["own_tests"] or not options["tests_file"],
         most_own=options["test_count"],
         distrust_examples=options["distrust_examples"],
+        derive=options["derive"],
     )
     return Settings(
         rules=Rules(
@@ -178,6 +139,8 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
             told="transcript" if options["no_reflection"] else options["memory"],
             restart=options["restart"],
             agreement=options["agreement"],
+            differences=options["differences"],
+            more_tests=options["more_tests"],
             last=options["last"],
             mutants=options["mutants"],
             test=not options["no_tests"],
