@@ -3,6 +3,8 @@
     crates.py fetch         with the network of the build, nothing is run
     crates.py build         offline; the only place where build scripts run
     crates.py note RUSTC .. called by cargo in the compiler's place
+    crates.py vendor ROOT   the same for a whole project, whose tests cargo itself will build:
+    crates.py prepare ROOT  all crates that any of its packages asks for, as its tests need them
 
 What cargo tells the compiler of the user's crate (which library is which crate, where they lie,
 which features hold) is kept in USE; the image that runs candidates gets that and the libraries.
@@ -25,6 +27,8 @@ PROJECT = FOLDER / "project"
 TARGET = FOLDER / "target"
 READY = FOLDER / "ready"
 NOTED = FOLDER / "noted.json"
+VENDOR = FOLDER / "vendor"
+CONFIG = FOLDER / "config.toml"
 USE = FOLDER / "use.json"
 """In the image that runs candidates."""
 MARK = "reflexfix-crates: "
@@ -37,6 +41,10 @@ def main(arguments: list[str]) -> None:
         note(arguments[1:])
     elif arguments[0] == "fetch":
         fetch()
+    elif arguments[0] == "vendor":
+        vendor(arguments[1])
+    elif arguments[0] == "prepare":
+        prepare(arguments[1])
     else:
         build()
 
@@ -57,22 +65,52 @@ def build() -> None:
     keep(json.loads(NOTED.read_text()))
 
 
-def cargo(trouble: str, *arguments: str, **environment: str) -> None:
-    """Run cargo; end with one line that says what went wrong when it fails."""
+def vendor(root: str) -> None:
+    """Get the crates of a project into one folder, and note how cargo finds them there."""
+    how = ["vendor", "--respect-source-config", "--versioned-dirs", str(VENDOR)]
+    said = cargo("cannot get the crates", *how, root=root)
+    VENDOR.mkdir(exist_ok=True)
+    CONFIG.write_text(said)
+
+
+def prepare(root: str) -> None:
+    """Build these crates as the project's tests will ask for them; its own code is not here."""
+    cargo("cannot build the crates", *TEST, *configured(CONFIG), "--tests", root=root, **PROFILE)
+
+
+TEST = ("test", "--no-run", "--offline")
+PROFILE = {
+    "CARGO_INCREMENTAL": "0",
+    "CARGO_PROFILE_DEV_DEBUG": "0",
+    "CARGO_PROFILE_TEST_DEBUG": "0",
+}
+"""How a project's tests are built, here and when they are run: what is built here is used then."""
+
+
+def configured(config: Path) -> list[str]:
+    """Say how cargo links, and where crates from elsewhere lie."""
+    linked = """target.'cfg(all())'.rustflags=["-Clink-arg=-fuse-ld=lld"]"""
+    more = [str(config)] if config.exists() else []
+    return [word for one in (linked, *more) for word in ("--config", one)]
+
+
+def cargo(trouble: str, *arguments: str, root: str = ".", **environment: str) -> str:
+    """Run cargo, and give what it said; when it fails, end with one line that tells why."""
     known = {"CARGO_HOME": str(FOLDER / "home"), "CARGO_TARGET_DIR": str(TARGET)}
     known |= {"CARGO_NET_RETRY": "1", "CARGO_HTTP_TIMEOUT": "20", "CARGO_TERM_COLOR": "never"}
     done = subprocess.run(
         ["cargo", *arguments],
-        cwd=PROJECT,
+        cwd=PROJECT / root,
         env={**os.environ, **known, **environment},
         stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         errors="replace",
     )
     print(done.stderr)
     if done.returncode:
         sys.exit(f"{MARK}{trouble}: {reason(done.stderr)}")
+    return done.stdout
 
 
 def reason(said: str) -> str:

@@ -37,7 +37,10 @@ def run_pytest(host: Host, order: dict[str, Any]) -> None:
 
 
 def run_project(host: Host, order: dict[str, Any]) -> None:
-    part("project").run_project(host, order)
+    if order["runner"] == "cargo":
+        part("project_cargo").run_cargo(host, order)
+    else:
+        part("project").run_project(host, order)
 
 
 def give_values(host: Host, order: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ MAP: dict[str, set[str]] = {
     },
     "hook": {
         "ask", "assemble", "attempt", "background", "containers", "edit", "errors", "loop",
-        "memory", "model", "python", "runlog", "solving", "source", "suite",
+        "memory", "model", "python", "runlog", "rust", "solving", "source", "suite",
     },
     "progress": {"batch", "display"},
     "display": {"agreement", "attempt", "feedback", "loop", "memory", "mutation", "rules", "suite"},
@@ -76,7 +76,7 @@ OUTSIDE: dict[str, set[str]] = {
     "click": {"cli", "errors"},
     "docker": {"containers"},
     "openai": {"model"},
-    "tree_sitter": {"python", "rust"},
+    "tree_sitter": {"hook", "python", "rust"},
     "tree_sitter_python": {"python"},
     "tree_sitter_rust": {"rust"},
     "rich": {"cli", "display", "progress"},

@@ -161,7 +161,9 @@ def project_of(
     else:
         plan = plans.plan(tree, command)
     home = runlog.home_of(top / "x")
-    need = environment.need(tree, settings)
+    need = environment.need(tree, settings, plan)
+    if need.is_rust and settings.own_tests:
+        raise UsageProblem("Own tests are for Python: beside `cargo test` none are run.")
     return work.Project(tree, top, home, settings, limits, plan, need, only)
 
 
@@ -182,8 +184,9 @@ def ready(repository: Repository, install: bool) -> None:
 
     tree = trees.staged(repository)
     settings, _ = setting.of_tree(tree)
+    need = environment.need(tree, settings)
     if install:
         click.echo(f"hook: {installing.install(repository)}", err=True)
     with environment.connected() as engine:
-        for step in environment.prepare(engine, environment.need(tree, settings)):
+        for step in environment.prepare(engine, need, repository.top):
             click.echo(step, err=True)

@@ -22,6 +22,7 @@ from docker.errors import APIError, BuildError, DockerException, ImageNotFound
 from reflexfix import __version__, assets, program
 from reflexfix.containers.crates import Crates
 from reflexfix.containers.engine import Engine, speaking
+from reflexfix.containers.workspace import Workspace
 from reflexfix.errors import SandboxTrouble
 
 REPOSITORY = "reflexfix-sandbox"
@@ -40,6 +41,8 @@ class Recipe:
     """Requirements of the user's files, as pip writes them."""
     crates: Crates | None = None
     """What a Rust crate takes from outside."""
+    workspace: Workspace | None = None
+    """A Rust project whose tests take crates from outside."""
     dockerfile: bytes = b""
     """A user's own file, which builds on `${BASE}`: the image without these packages."""
 
@@ -52,8 +55,8 @@ class Recipe:
 
     @property
     def tag(self) -> str:
-        if self.crates is not None:
-            return f"{self.plain_tag}-{self.crates.digest}"
+        if layer := self.crates or self.workspace:
+            return f"{self.plain_tag}-{layer.digest}"
         if not self.packages and not self.dockerfile:
             return self.plain_tag
         wanted = "\n".join(sorted(self.packages)).encode()
@@ -93,6 +96,8 @@ def _build_steps(engine: Engine, recipe: Recipe) -> Iterator[str]:
         yield from _add_packages(engine, recipe, recipe.plain_tag)
     if recipe.crates is not None and not find(engine, recipe):
         yield from _add_crates(engine, recipe, recipe.crates)
+    if recipe.workspace is not None and not find(engine, recipe):
+        yield from _add_workspace(engine, recipe, recipe.workspace)
 
 
 def _build_plain(engine: Engine, recipe: Recipe) -> Iterator[str]:
@@ -382,6 +387,27 @@ RUN python3 /sandbox/crates.py fetch
 RUN python3 /sandbox/crates.py build
 FROM {rust} AS {stage}
 COPY --from=crates /crates/ready/ /crates/
+"""
+
+
+def _add_workspace(engine: Engine, recipe: Recipe, workspace: Workspace) -> Iterator[str]:
+    """Have cargo get and build the crates of a project, without the project's code."""
+    yield f"building the crates {', '.join(workspace.names)} into {recipe.tag}"
+    dockerfile = _WORKSPACE_STAGES.format(cargo=recipe.plain_tag, root=workspace.root or ".")
+    files = {"Dockerfile.sandbox": dockerfile.encode(), **dict(workspace.context())}
+    build_with_network(engine, files, recipe, {"reflexfix.crates": " ".join(workspace.names)})
+
+
+_WORKSPACE_STAGES = """
+FROM {cargo} AS crates
+LABEL reflexfix.stage=crates
+COPY crates/ /crates/
+RUN python3 /sandbox/crates.py vendor {root}
+RUN python3 /sandbox/crates.py prepare {root}
+FROM {cargo} AS cargo
+COPY --from=crates /crates/config.toml /crates/config.toml
+COPY --from=crates /crates/vendor/ /crates/vendor/
+COPY --from=crates /crates/target/ /crates/target/
 """
 
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from math import sqrt
 
 from reflexfix.errors import UsageProblem
+from reflexfix.hook import rust_code
 from reflexfix.hook.plan import Plan
 from reflexfix.hook.runner import Function, Report, Runs
 from reflexfix.hook.tree import Tree
 from reflexfix.python import syntax
-from reflexfix.python.target import Found, first_line, functions
+from reflexfix.python.target import first_line, functions
+from reflexfix.rust import syntax as rust
 from reflexfix.source import read_python
 
 MOST = 3
@@ -42,7 +44,7 @@ class Suspect:
     def why(self) -> str:
         """Say why that function."""
         if not self.failing:
-            return "a syntax error lies in it, and in nothing else"
+            return "what keeps the tests from running lies in it, and in nothing else"
         reasons = ["changed in this commit"] if self.changed else []
         if self.leads:
             reasons.append(f"{self.leads} of {self.failing} failures lead to it")
@@ -112,32 +114,37 @@ class Places:
         self.tree = tree
         self.tests = tests
         self.only = only
-        self.known: dict[str, list[Found]] = {}
+        self.known: dict[str, list[Place]] = {}
 
     def find(self, function: Function) -> Place | None:
         """Give the function, or the one around it; None for tests, modules and what is no code."""
         if function.path in self.tests or (self.only and function.path not in self.only):
             return None
         name = function.name.partition(".<locals>")[0]
-        for found in self._in(function.path):
-            first, last = first_line(found.node), found.node.end_lineno or 0
-            if found.name == name and first <= function.line <= last:
-                return Place(function.path, name, first, last)
+        for place in self._in(function.path):
+            if name in ("", place.name) and place.line <= function.line <= place.last:
+                return place
         return None
 
-    def _in(self, path: str) -> list[Found]:
+    def _in(self, path: str) -> list[Place]:
         if path not in self.known:
-            self.known[path] = list(self._read(path))
+            read = self._in_rust if path.endswith(".rs") else self._in_python
+            self.known[path] = list(read(path))
         return self.known[path]
 
-    def _read(self, path: str) -> Iterator[Found]:
+    def _in_rust(self, path: str) -> Iterator[Place]:
+        for one in rust_code.functions(rust.parse(self.tree.read(path) or b"")):
+            yield Place(path, one.name, *rust_code.lines_of(one))
+
+    def _in_python(self, path: str) -> Iterator[Place]:
         data = self.tree.read(path)
         try:
             tree = syntax.module(read_python(data, path).text) if data is not None else None
         except UsageProblem:
             return
-        if tree is not None:
-            yield from (one for one in functions(tree) if not one.is_nested)
+        for one in functions(tree) if tree is not None else ():
+            if not one.is_nested:
+                yield Place(path, one.name, first_line(one.node), one.node.end_lineno or 0)
 
 
 def joined(places: Places, report: Report) -> dict[Place, Runs]:

@@ -52,7 +52,7 @@ class Early:
 
         engine = self.held.enter_context(environment.connected())
         image = environment.ready(engine, need)
-        roomy = setting.roomy(limits)
+        roomy = setting.roomy(limits, need.is_rust)
         sandbox = self.held.enter_context(runner.ProjectSandbox(engine, image, roomy, pool=0))
         sandbox.start_ahead()
         return sandbox

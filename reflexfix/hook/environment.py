@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from reflexfix.containers import crates
 from reflexfix.containers import image as images
+from reflexfix.containers import workspace as workspaces
 from reflexfix.containers.engine import Engine
+from reflexfix.containers.workspace import Workspace
 from reflexfix.errors import SandboxTrouble, UsageProblem
+from reflexfix.hook import plan as plans
+from reflexfix.hook.plan import Plan
 from reflexfix.hook.settings import Settings, pyproject
-from reflexfix.hook.tree import Tree
+from reflexfix.hook.tree import LINK, Tree
 
 TEST_EXTRAS = ("test", "tests", "testing")
 FILES = ("requirements.txt", "requirements-test.txt", "requirements-tests.txt",
@@ -39,9 +44,14 @@ class Need:
 
     packages: tuple[str, ...] = ()
     dockerfile: bytes = b""
+    is_rust: bool = False
+    workspace: Workspace | None = None
+    """What a Rust project takes from elsewhere."""
 
     @property
     def recipe(self) -> images.Recipe:
+        if self.is_rust:
+            return images.Recipe("cargo", workspace=self.workspace)
         return images.Recipe("python", self.packages, dockerfile=self.dockerfile)
 
 
@@ -49,8 +59,15 @@ class NotPrepared(SandboxTrouble):
     """The image that the tests need is not built yet."""
 
 
-def need(tree: Tree, settings: Settings) -> Need:
-    """Find out what the tests need: what is set, else what the project declares."""
+def need(tree: Tree, settings: Settings, how: Plan | None = None) -> Need:
+    """Find out what the tests need: what is set, else what the project declares.
+
+    `how` says how they are run, where that is known already.
+    """
+    how = how or plans.plan(tree, settings.tests)
+    if how.kind == "cargo":
+        files = {path: file.data for path, file in tree.files.items() if file.mode != LINK}
+        return Need(is_rust=True, workspace=workspaces.of(files, next(iter(how.roots), "")))
     dockerfile = tree.read(settings.dockerfile) if settings.dockerfile else b""
     if dockerfile is None:
         raise UsageProblem(f"tool.reflexfix.hook.dockerfile: there is no {settings.dockerfile}.")
@@ -129,7 +146,8 @@ def ready(engine: Engine, wanted: Need) -> str:
     """Give the id of the image. Raises NotPrepared: nothing is ever built during a commit."""
     found = images.find(engine, wanted.recipe)
     if found is None:
-        what = ", ".join(wanted.packages[:6]) + (", ..." if len(wanted.packages) > 6 else "")
+        names = wanted.workspace.names if wanted.workspace else wanted.packages
+        what = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise NotPrepared(
             f"The image for the tests is not built{f' ({what})' if what else ''}.",
             hint=f"run: {PREPARE}",
@@ -137,8 +155,14 @@ def ready(engine: Engine, wanted: Need) -> str:
     return found
 
 
-def prepare(engine: Engine, wanted: Need) -> Iterator[str]:
-    """Build the image, saying each step. Raises SandboxTrouble with what failed."""
+def prepare(engine: Engine, wanted: Need, top: Path) -> Iterator[str]:
+    """Build the image, saying each step. Raises SandboxTrouble with what failed.
+
+    `top` is the project's folder: its cargo configuration says where crates come from.
+    """
+    if wanted.workspace is not None:
+        from_where = crates.source(top / wanted.workspace.root)
+        wanted = replace(wanted, workspace=replace(wanted.workspace, source=from_where))
     yield from images.build(engine, wanted.recipe)
     yield f"the image for the tests is ready ({wanted.recipe.tag})"
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from reflexfix.attempt import Candidate, Case, Judged, Result, Suite, UserTests, Verdict
 from reflexfix.containers.sandbox import joined
 from reflexfix.errors import BudgetSpent
+from reflexfix.hook import rust_code
 from reflexfix.hook.plan import Plan
 from reflexfix.hook.runner import ProjectSandbox, Report, Request
 from reflexfix.hook.tree import Tree
@@ -80,6 +81,8 @@ def judged(report: Report, tests: Iterable[str], tree: Tree) -> Verdict:
 def source_of(tree: Tree, test: str) -> str:
     """Give the source of a failing test, in a bounded length; "" where it is not found."""
     path, _, rest = test.partition("::")
+    if path.endswith(".rs"):
+        return cut(rust_code.source_of(tree, test))
     names = [name.partition("[")[0] for name in rest.split("::")] if rest else []
     if not names and "/" not in path and not path.endswith(".py"):
         path, names = unittest_place(tree, test)
@@ -97,7 +100,10 @@ def source_of(tree: Tree, test: str) -> str:
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return ""
     lines = tree.text(path).splitlines()[node.lineno - 1 : node.end_lineno]
-    text = dedented("\n".join(lines))
+    return cut(dedented("\n".join(lines)))
+
+
+def cut(text: str) -> str:
     return text if len(text) <= SHOWN_TEST else text[: SHOWN_TEST - 4] + "\n..."
 
 

@@ -11,7 +11,7 @@ from reflexfix.ask import Ask
 from reflexfix.assemble import Models
 from reflexfix.attempt import Attempt, Verdict
 from reflexfix.errors import BudgetSpent, UsageProblem
-from reflexfix.hook import blame, culprit
+from reflexfix.hook import blame, cargo, culprit, rust_code
 from reflexfix.hook.blame import Suspect
 from reflexfix.hook.culprit import Culprit
 from reflexfix.hook.evaluator import Evaluator
@@ -65,6 +65,7 @@ class Broke:
     tests: tuple[str, ...]
 
 
+Suspected = Culprit | rust_code.Culprit
 Step = Trying | Broke | Fix | Event
 
 
@@ -174,9 +175,11 @@ class Mending:
             tests, start = (*tests, *broke), replace(best, number=0, verdict=Verdict())
         return None
 
-    def _open(self, suspect: Suspect) -> Culprit | None:
+    def _open(self, suspect: Suspect) -> Suspected | None:
         """Take a suspect as a task; one that cannot be read is passed over."""
         try:
+            if self.plan.kind == "cargo":
+                return rust_code.open_in(self.tree, suspect.path, suspect.line)
             if suspect.failing == 0:
                 return culprit.open_broken(self.tree, suspect.path, self.own_tests)
             return culprit.open_in(
@@ -195,7 +198,7 @@ class Mending:
     # ------------------------------------------------------------ one run of the loop
 
     def _loop(
-        self, task: Culprit, tests: tuple[str, ...], start: Attempt | None, until: float
+        self, task: Suspected, tests: tuple[str, ...], start: Attempt | None, until: float
     ) -> Generator[Step, None, Attempt | None]:
         """Run the product's loop with the failing tests as what judges; give the best attempt."""
         with RunLog(self.home) as log:
@@ -212,14 +215,19 @@ class Mending:
         return run.best
 
     def _run(
-        self, task: Culprit, tests: tuple[str, ...], start: Attempt | None, log: RunLog
+        self, task: Suspected, tests: tuple[str, ...], start: Attempt | None, log: RunLog
     ) -> Run:
         evaluator = Evaluator(
             self.sandbox, self.tree, self.plan, str(task.path), task.own_file, tests,
             self.budget, self.suite_seconds, self.hung,
         )  # fmt: skip
         log.begin(
-            task={"id": task.id, "name": task.name, "path": str(task.path), "language": "python"},
+            task={
+                "id": task.id,
+                "name": task.name,
+                "path": str(task.path),
+                "language": task.language,
+            },
             parameters={"tests": list(tests), "settings": self.settings},
             original=task.real,
         )
@@ -236,7 +244,7 @@ class Mending:
             start,
         )
 
-    def _ask(self, task: Culprit, log: RunLog) -> Ask:
+    def _ask(self, task: Suspected, log: RunLog) -> Ask:
         def masked(model: Model) -> MaskedModel:
             return MaskedModel(LoggedModel(model, log.answer), self.mask)
 
@@ -253,7 +261,7 @@ class Mending:
         )
 
 
-def start_of(task: Culprit) -> Attempt | None:
+def start_of(task: Suspected) -> Attempt | None:
     """Begin with the code as it stands, if there is any."""
     if task.unfinished:
         return None
@@ -262,17 +270,23 @@ def start_of(task: Culprit) -> Attempt | None:
 
 def is_new(test: str, before: Report) -> bool:
     """Whether a failure is a new one, not one in a file that could not be loaded before."""
+    if cargo.BUILD in before.names:
+        return False  # nothing at all could be run before
     return test not in before.names and test.partition("::")[0] not in before.names
 
 
 def is_mended(test: str, whole: Report) -> bool:
     """Whether a test that failed passes now; for a file that was not loaded, all that is in it."""
+    if test == cargo.BUILD:
+        return test not in whole.names and not whole.trouble
     failed = any(name == test or name.startswith(test + "::") for name in whole.names)
     return not failed and any(n == test or n.startswith(test + "::") for n in whole.passed)
 
 
 def suspects(tree: Tree, plan: Plan, report: Report, only: tuple[str, ...] = ()) -> list[Suspect]:
     """List who may be at fault: what keeps a file from being Python first, then what tests ran."""
+    if plan.kind == "cargo" and cargo.BUILD in report.names:
+        return uncompiled(tree, plan, report, only)
     unloaded = tuple(r.name for r in report.failures if is_no_python(r.message))
     code = [p for p in tree.files if p.endswith(".py") and p not in plan.tests]
     found = []
@@ -282,6 +296,15 @@ def suspects(tree: Tree, plan: Plan, report: Report, only: tuple[str, ...] = ())
             line = error.lineno or 1
             found.append(Suspect(path, task.name, line, unloaded))
     return [*found, *blame.suspects(tree, plan, report, only)]
+
+
+def uncompiled(tree: Tree, plan: Plan, report: Report, only: tuple[str, ...]) -> list[Suspect]:
+    """Name the one function that all errors of the compiler lie in; none if it is not one."""
+    places = blame.Places(tree, frozenset(plan.tests), only)
+    found = {places.find(function) for function in report.evidence.get(cargo.BUILD, ())}
+    if len(found) != 1 or (place := found.pop()) is None:
+        return []
+    return [Suspect(place.path, place.name, place.line, (cargo.BUILD,))]
 
 
 def is_no_python(message: str) -> bool:

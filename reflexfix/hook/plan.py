@@ -11,10 +11,13 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from reflexfix.errors import UsageProblem
+from reflexfix.hook import cargo
 from reflexfix.hook.tree import Tree
 
-Kind = Literal["pytest", "unittest", "script"]
-KNOWN = "pytest ..., python -m pytest ..., python -m unittest ..., python FILE.py"
+Kind = Literal["pytest", "unittest", "script", "cargo"]
+KNOWN = (
+    "pytest ..., python -m pytest ..., python -m unittest ..., python FILE.py, cargo test [OPTIONS]"
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Plan:
     kind: Kind
     arguments: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
-    """Folders on the import path, beside the project's own."""
+    """Folders on the import path, beside the project's own; of a Rust project, the workspace."""
     tests: tuple[str, ...] = ()
     """Files that hold tests: they are never edited, and never suspected."""
 
@@ -49,7 +52,9 @@ def plan(tree: Tree, command: str = "", paths: Iterable[str] = ()) -> Plan:
     named = tuple(paths)
     roots = tuple(root for root in ("src",) if tree.has_folder(root))
     tests = tuple(path for path in tree.files if is_test(path))
-    kind, arguments = read_command(command) if command else ("pytest", named)
+    kind, arguments = read_command(command) if command else (usual(tree, named), named)
+    if kind == "cargo":
+        return of_crates(tree, arguments)
     inside = frozenset(a.rstrip("/") for a in arguments if is_inside(tree, a))
     if kind == "script":
         tests = (*tests, *arguments)
@@ -58,6 +63,29 @@ def plan(tree: Tree, command: str = "", paths: Iterable[str] = ()) -> Plan:
             raise UsageProblem(f"{missing[0]} is no file of the project.")
     given = [a.partition("::")[0] for a in arguments if a.partition("::")[0] in tree.files]
     return Plan(kind, arguments, roots, tuple(dict.fromkeys([*tests, *given])), inside)
+
+
+def usual(tree: Tree, named: tuple[str, ...]) -> Kind:
+    """Give the runner of a project that names none: cargo where there are no Python tests."""
+    has_python = any(is_test(path) for path in (*tree.files, *named))
+    return "cargo" if cargo.is_project(tree) and not has_python else "pytest"
+
+
+def of_crates(tree: Tree, arguments: tuple[str, ...]) -> Plan:
+    """Plan `cargo test`. Raises UsageProblem for what is not known here."""
+    tests = tuple(path for path in tree.files if cargo.is_test(path))
+    words, root = list(arguments), ""
+    if "--manifest-path" in words:
+        place = words.index("--manifest-path")
+        manifest = words[place + 1] if place + 1 < len(words) else ""
+        if manifest not in tree.files:
+            raise UsageProblem(f"{manifest or '--manifest-path'} is no file of the project.")
+        root = str(PurePosixPath(manifest).parent)
+        del words[place : place + 2]
+    elif not cargo.is_project(tree):
+        raise UsageProblem("There is no Cargo.toml at the top of the project.",
+                           hint="cargo test --manifest-path FOLDER/Cargo.toml")  # fmt: skip
+    return Plan("cargo", tuple(words), (root,) if root not in ("", ".") else (), tests)
 
 
 def is_inside(tree: Tree, argument: str) -> bool:
@@ -79,7 +107,26 @@ def read_command(command: str) -> tuple[Kind, tuple[str, ...]]:
         return "unittest", tuple(words[3:])
     if program.startswith("python") and len(words) == 2 and words[1].endswith(".py"):
         return "script", (words[1].removeprefix("./"),)
+    if program == "cargo" and words[1:2] in (["test"], ["t"]):
+        return "cargo", options_of(words[2:])
     raise UsageProblem(f"The tests command {command!r} is not known here.", hint=f"known: {KNOWN}")
+
+
+TAKES_A_VALUE = ("-p", "--package", "--exclude", "-F", "--features", "--test", "--bin", "--profile",
+                 "--manifest-path", "-j", "--jobs", "--target")  # fmt: skip
+
+
+def options_of(words: list[str]) -> tuple[str, ...]:
+    """Take cargo's options. Raises UsageProblem for what is meant for the tests themselves."""
+    before = ""
+    for word in words:
+        if word == "--" or not (word.startswith("-") or before in TAKES_A_VALUE):
+            raise UsageProblem(
+                f"`cargo test` is taken without {word!r}: every test is run, one by one.",
+                hint="options of cargo itself, such as -p and --features, are taken",
+            )
+        before = word
+    return tuple(words)
 
 
 def is_test(path: str) -> bool:
@@ -94,6 +141,8 @@ def is_test(path: str) -> bool:
 
 def has_tests(tree: Tree, how: Plan) -> bool:
     """Whether there is anything to run at all."""
+    if how.kind == "cargo":
+        return cargo.has_tests(tree)
     if how.arguments:
         return True
     return any(is_test(path) and path.endswith(".py") for path in tree.files)

@@ -8,6 +8,7 @@ from typing import Any
 
 from reflexfix.attempt import Result
 from reflexfix.containers.sandbox import ContainerSandbox, plain, read_result
+from reflexfix.hook import cargo
 from reflexfix.hook.plan import Plan
 from reflexfix.hook.tree import Tree
 
@@ -90,10 +91,16 @@ class ProjectSandbox(ContainerSandbox):
             "trace": request.trace,
             "hung": list(request.hung),
             "limits": self._limits() | {"total_seconds": seconds, "hung_seconds": hung},
-            **tree.packed(),
         }
         self.whole_seconds = seconds
-        return self._ask([order], read_report)
+        if not (request.trace and plan.kind == "cargo"):
+            return self._ask([order | tree.packed()], read_report)
+        from reflexfix.hook import rust_code
+
+        report = self._ask([order | rust_code.watched(tree).packed()], read_report)
+        if cargo.BUILD not in report.names:
+            return report
+        return self._ask([order | tree.packed()], read_report)  # what watches may not compile here
 
     whole_seconds: float = 0.0
 

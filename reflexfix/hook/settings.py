@@ -112,12 +112,17 @@ def limits(table: Any) -> Limits:
     return Limits(**{**{name: getattr(PROJECT, name) for name in known}, **given})
 
 
-def roomy(limits: Limits) -> Limits:
-    """Make /tmp large enough for the largest tree that can be sent, and memory for it."""
+def roomy(limits: Limits, compiles: bool = False) -> Limits:
+    """Make /tmp large enough for the largest tree that can be sent, and memory for it.
+
+    What a compiler writes lies there too, and a compiler takes memory itself.
+    """
+    room = 4 * ROOM_MB if compiles else ROOM_MB
     return replace(
         limits,
-        tmp_mb=max(limits.tmp_mb, ROOM_MB),
+        tmp_mb=max(limits.tmp_mb, room),
         tmp_files=max(limits.tmp_files, 65536),
-        memory_mb=limits.memory_mb + ROOM_MB,
+        file_mb=max(limits.file_mb, 256) if compiles else limits.file_mb,
+        memory_mb=limits.memory_mb + room,
         tmp_exec=True,  # a project's tests may run its own programs
     )

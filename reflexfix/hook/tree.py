@@ -83,7 +83,8 @@ class Tree:
 
 def declaring(repository: Repository) -> Tree:
     """Read only what says how a staged project is tested: a first, quick look."""
-    wanted = ["--", "pyproject.toml", ":(glob)*requirements*.txt", ":(glob)requirements/*.txt"]
+    wanted = ["--", "pyproject.toml", ":(glob)*requirements*.txt", ":(glob)requirements/*.txt",
+              ":(glob)**/Cargo.toml", ":(glob)**/Cargo.lock"]  # fmt: skip
     entries = dict(in_index(repository.ask("ls-files", "-s", "-z", *wanted)))
     blobs = repository.contents(one.blob for one in entries.values())
     return Tree({path: replace(one, data=blobs[one.blob]) for path, one in entries.items()})
@@ -176,7 +177,9 @@ def refuse_size(size: int, folder: Path) -> None:
 
 def walk(folder: Path) -> Iterator[str]:
     for where, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if f not in NOT_OURS and not f.startswith("."))
+        built = {"target"} if "Cargo.toml" in files else set[str]()
+        passed_over = built.union(NOT_OURS)
+        folders[:] = sorted(f for f in folders if f not in passed_over and not f.startswith("."))
         yield from (os.path.relpath(os.path.join(where, name), folder) for name in sorted(files))
 
 

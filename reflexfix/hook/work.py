@@ -113,8 +113,6 @@ def say_left_out(tree: Tree, say: Say) -> None:
 
 def nothing_to_run(tree: Tree) -> str:
     """Say that there are no tests, or none that are known here."""
-    if "Cargo.toml" in tree.files:
-        return "not tested: `cargo test` is not run yet, and there are no Python tests"
     return "no tests are staged" if tree.staged else "there are no tests"
 
 
