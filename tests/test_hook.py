@@ -105,6 +105,25 @@ def test_only_the_function_what_it_names_and_the_failing_tests_reach_a_model(rep
     assert "def both" not in asked
 
 
+FORGED = """def quiet(x=setattr(__import__("_pytest.python", fromlist=["x"]).Function, "runtest", print)):
+    return x
+
+
+def double(x):
+    return quiet(5)
+"""
+
+
+def test_a_candidate_that_makes_every_test_pass_is_found_out(repo: Repo) -> None:
+    repo.committed()
+    repo.stage({"shop/calc.py": WRONG})
+    code, said, endpoint = ran(
+        repo, scripted(improve=[fenced(FORGED)], reflect=["No."]), "hook", "--trials", "1"
+    )
+    assert code == 1 and [question for question, _, _ in endpoint.asked].count("improve") >= 1
+    assert "mended" not in said and repo.patches() == []
+
+
 # ---------------------------------------------------------------- what kinds of code and tests
 
 KINDS = '''"""All kinds of functions."""

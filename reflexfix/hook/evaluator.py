@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import secrets
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from reflexfix.attempt import Candidate, Case, Judged, Result, Suite, UserTests, Verdict
+from reflexfix.attempt import Candidate, Case, Control, Judged, Result, Suite, UserTests, Verdict
 from reflexfix.containers.sandbox import joined
 from reflexfix.errors import BudgetSpent
 from reflexfix.hook import rust_code
@@ -42,10 +43,15 @@ class Evaluator:
         if left <= 0:
             raise BudgetSpent(f"The budget of {self.budget.seconds:g} seconds is spent.")
         changed = self.tree.with_file(self.path, candidate.files[self.own_file])
-        plan = self.plan.only(name.partition("::")[0] for name in self.tests)
-        request = Request(first=self.tests, rest=False, hung=self.hung)
+        private = f"reflexfix-{secrets.token_hex(8)}"
+        tests, asked = self.tests, self.tests
+        if self.plan.kind == "pytest":
+            changed = changed.with_new_file(CONTROL, control_file(private))
+            asked = (*tests, CONTROL_TEST)
+        plan = self.plan.only(name.partition("::")[0] for name in asked)
+        request = Request(first=asked, rest=False, hung=self.hung)
         report = self.sandbox.test(changed, plan, request, max(1.0, min(self.seconds, left)))
-        verdict = judged(report, self.tests, self.tree)
+        verdict = replace(judged(report, tests, self.tree), control=control_in(report, private))
         if suite.cases:
             own = self.sandbox.run(candidate, replace(suite, user=None))
             verdict = joined(verdict, own)
@@ -58,6 +64,26 @@ class Evaluator:
     def user(self) -> UserTests:
         """The failing tests as the loop knows a user's tests."""
         return UserTests(files={}, paths=self.tests)
+
+
+CONTROL = "test_reflexfix_control.py"
+CONTROL_TEST = f"{CONTROL}::test_control"
+
+
+def control_file(private: str) -> bytes:
+    """Write a test that must fail: where it passes, the candidate has got at the runner."""
+    return f"def test_control():\n    assert {private!r} == 'what no code gives'\n".encode()
+
+
+def control_in(report: Report, private: str) -> Control:
+    """Say whether the test that must fail did, and by its own comparison.
+
+    It has not been seen where the project's own settings keep it from being collected.
+    """
+    if CONTROL_TEST in report.passed:
+        return "forged"
+    seen = any(r.name == CONTROL_TEST and private in r.message for r in report.failures)
+    return "held" if seen else "none"
 
 
 def judged(report: Report, tests: Iterable[str], tree: Tree) -> Verdict:

@@ -158,7 +158,7 @@ class Mending:
         tests, start = suspect.tests, start_of(task)
         for _ in range(2):
             best = yield from self._loop(task, tests, start, until)
-            if best is None or not best.code or best.number == 0:
+            if best is None or not best.code or best.number == 0 or best.verdict.forged:
                 return None
             fixes = tuple(j.case.name for j in best.verdict.judged if j.result.passed)
             if not fixes:

@@ -71,6 +71,10 @@ class Tree:
         """Give the tree with one file's content replaced."""
         return replace(self, files={**self.files, path: replace(self.files[path], data=data)})
 
+    def with_new_file(self, path: str, data: bytes) -> Tree:
+        """Give the tree with one file more, unless there is one of that name."""
+        return replace(self, files={path: File(PLAIN, data), **self.files})
+
     def packed(self) -> dict[str, Any]:
         """Give the tree as an order carries it."""
         order = [[path, file.mode, len(file.data)] for path, file in self.files.items()]
