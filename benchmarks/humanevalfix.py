@@ -148,7 +148,7 @@ def main() -> None:
     rows = [json.loads(line) for line in options.data.read_text("utf-8").splitlines()]
     rows = rows[options.skip :: options.every][: options.limit]
     engine = assemble.engine()
-    for step in environment.prepare(engine, Need()):
+    for step in environment.prepare(engine, Need(), Path.cwd()):
         print(step)
     image = environment.ready(engine, Need())
     script, ends, spent = Script(), [], []

@@ -174,7 +174,7 @@ def main() -> None:
     every = rows(options.data)
     node = every.pop("node")["fixed"]
     engine = assemble.engine()
-    for step in environment.prepare(engine, Need()):
+    for step in environment.prepare(engine, Need(), Path.cwd()):
         print(step)
     assert images.find(engine, Need().recipe)
     ranks = {}
