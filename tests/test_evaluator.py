@@ -62,6 +62,11 @@ def test_no_text_of_a_benchmark_is_kept(kept: Path) -> None:
     assert len(lines) == 6 and SECRET not in kept.read_text()
 
 
+def test_a_run_that_went_on_from_kept_lines_keeps_them(kept: Path, out: Path) -> None:
+    (out / "results.jsonl").write_text(kept.read_text())
+    assert ran("evaluator", "--compact", out) == kept.read_text()
+
+
 def test_the_tables_are_made_again_from_the_lines(kept: Path) -> None:
     told = ran("evaluator", "--from", kept)
     assert "| reflexion | 2/2 = 100.0 %" in told and "| base | 0/2 = 0.0 %" in told

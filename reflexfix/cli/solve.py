@@ -83,6 +83,11 @@ def exclusive(options: Mapping[str, Any]) -> None:
         if options[first] and options[second]:
             names = [n.removeprefix("as_").removesuffix("_file") for n in (first, second)]
             raise UsageProblem("--{} and --{} exclude each other.".format(*names).replace("_", "-"))
+    if options["no_reflection"] and options["memory"] in ("none", "lesson"):
+        raise UsageProblem(
+            f"--no-reflection and --memory {options['memory']} exclude each other.",
+            hint="--no-reflection is --memory transcript",
+        )
 
 
 def run_solve(
