@@ -97,8 +97,13 @@ def test_a_function_that_is_not_there_lists_those_that_are(
 
 
 @pytest.mark.parametrize(
-    "pair", [["--diff", "--json"], ["--no-tests", "--own-tests"], ["--no-tests", "--no-reflection"],
-             ["--no-reflection", "--memory", "lesson"]]
+    "pair",
+    [
+        ["--diff", "--json"],
+        ["--no-tests", "--own-tests"],
+        ["--no-tests", "--no-reflection"],
+        ["--no-reflection", "--memory", "lesson"],
+    ],
 )
 def test_options_that_exclude_each_other_are_refused(
     pair: list[str], command: Command, tmp_path: Path

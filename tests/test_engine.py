@@ -10,6 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import requests
+from docker.errors import NotFound
 
 from reflexfix.containers import container, engine
 from reflexfix.containers.image import Recipe, mirror
@@ -106,3 +108,30 @@ def test_whoever_cannot_be_known_to_be_dead_is_left_alone(mark: str) -> None:
 
 def test_threads_of_a_background_task_do_not_outlive_it() -> None:
     assert not [t for t in threading.enumerate() if t.name == "heart" and not t.daemon]
+
+
+class Breaking:
+    """An engine of which so many connections break before it does what it is asked."""
+
+    def __init__(self, breaks: int, error: type[Exception] = requests.ConnectionError) -> None:
+        self.left, self.error, self.asked = breaks, error, 0
+        self.client = self.api = self
+
+    def remove_container(self, *_: object, **__: object) -> None:
+        self.asked += 1
+        if self.asked <= self.left:
+            raise self.error("broken")
+        raise NotFound("gone")
+
+
+@pytest.mark.parametrize(
+    ("breaks", "error", "asked"),
+    [(0, OSError, 1), (1, requests.ConnectionError, 2), (2, OSError, 3), (99, OSError, 3),
+     (99, requests.ReadTimeout, 1)],
+)  # fmt: skip
+def test_a_connection_that_breaks_leaves_no_container_behind(
+    breaks: int, error: type[Exception], asked: int
+) -> None:
+    breaking = Breaking(breaks, error)
+    container.remove(breaking, "0")  # type: ignore[arg-type]
+    assert breaking.asked == asked
