@@ -105,7 +105,10 @@ def test_only_the_function_what_it_names_and_the_failing_tests_reach_a_model(rep
     assert "def both" not in asked
 
 
-FORGED = """def quiet(x=setattr(__import__("_pytest.python", fromlist=["x"]).Function, "runtest", print)):
+FORGED = """import _pytest.python
+
+
+def quiet(x=setattr(_pytest.python.Function, "runtest", print)):
     return x
 
 
