@@ -85,6 +85,8 @@ class Result:
     frames: tuple[str, ...] = ()
     printed: str = ""
     unstable: bool = False
+    values: str = ""
+    """Where the call ended, and with which values; only where that was asked for."""
 
     @property
     def passed(self) -> bool:
@@ -247,6 +249,8 @@ class Suite:
     control: Case | None = None
     """A test that must fail by its comparison with `control_value`."""
     control_value: str = ""
+    watch: bool = False
+    """Tell of a call that fails with which values it ended."""
 
     @property
     def empty(self) -> bool:

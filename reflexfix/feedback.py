@@ -35,6 +35,8 @@ def explain(one: Judged, *, differences: bool = True, most: int = 700) -> str:
     elif result.message:
         lines.append(f"{result.status}: {without_noise(result.message)}")
     lines += [f"  at {frame}" for frame in result.frames]
+    if result.values:
+        lines.append(f"the call ended {result.values}")
     if result.printed.strip() and result.status != "output":
         lines.append(f"printed: {result.printed.strip()[:200]}")
     text = "\n".join(lines)

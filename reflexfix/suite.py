@@ -40,6 +40,8 @@ class SuiteRules:
     distrust_examples: bool = False
     derive: bool = False
     """Have the model work each expected value out, step by step, before it writes the assert."""
+    watch: bool = False
+    """Tell of a call that fails with which values it ended."""
     shown: str = ""
     """Tests that came with the task, as text: trusted like the docstring's examples."""
 
@@ -77,7 +79,7 @@ def build(
     ]
     cases = (*examples, *kept[: rules.most_own])
     control, value = task.control((*cases, *(user.cases if user else ())))
-    suite = Suite(cases=cases, user=user, control=control, control_value=value)
+    suite = Suite(cases, user, control, value, rules.watch)
     return SuiteReport(suite, len(kept) + len(dropped), (*dropped, *over))
 
 

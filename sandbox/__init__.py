@@ -10,7 +10,7 @@ S -> outside, once:
 outside -> S, one job; its last order carries the nonce that the answer has to carry:
     {"do": "probe", "nonce", "modules": [name]}         which of these can be imported?
         -> {"say": "probe", "nonce", "missing": [name]}
-    {"do": "judge", "split", "files", "module", "target", "limits"}   the candidate
+    {"do": "judge", "split", "watch", "files", "module", "target", "limits"}   the candidate
     {"do": "tests", "nonce", "files", "tests"}                        then what it is judged by
         -> {"say": "verdict", "nonce", "import": problem or null, "results": [result, ...]}
     {"do": "pytest", "nonce", "files", "paths", "roots", "script", "limits"}  a user's test files
@@ -59,9 +59,11 @@ A result is {"name", "status", "mode", "seconds", "expected", "actual", "compare
 "frames", "printed", "unstable"}; status is one of passed, failed, error, timeout, memory,
 output, no-verdict, and for a user's tests skipped. `compared` is true when the test ended in
 the comparison of two values that is shown. `unstable` is true when a second run on the same
-candidate said otherwise. `lost` is true where a test was not run because an earlier one brought
-down the process that answers to all: the outside runs it again in another container. Texts are
-cut (see `results.py`) so that no verdict is too large for the outside.
+candidate said otherwise; where the order has `watch`, a third run tells in `values` where the
+call ended and with which values, in the candidate's own words, which judge nothing. `lost` is
+true where a test was not run because an earlier one brought down the process that answers to
+all: the outside runs it again in another container. Texts are cut (see `results.py`) so that no
+verdict is too large for the outside.
 
 "values" judges nothing: it loads a reference solution, runs `source` where its names are known,
 and gives the text that this leaves in `__reflexfix_text__`, to be kept outside as opaque text.

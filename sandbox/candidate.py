@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from sandbox import modules, process, tracebacks, wire
+from sandbox import modules, process, tracebacks, watching, wire
 
 
 def run(
@@ -25,12 +25,18 @@ def run(
             process.offer_to_the_kernel(NOT_FIRST)
             wire.send(control, {"import": None})
             target = job["target"]
-            fork_for_each_test(lambda _, channels: serve(module, target, channels[0]), control)
+
+            def serve_one(data: bytes, channels: list[socket.socket]) -> None:
+                serve(module, target, channels[0], is_watched=data == WATCHED)
+
+            fork_for_each_test(serve_one, control)
         os._exit(0)
     finally:
         os._exit(process.LOST)
 
 
+WATCHED = b"w"
+"""What C is sent for a test whose call is to be looked at from within."""
 FIRST, NOT_FIRST = 1000, 0
 """How gladly the kernel kills C: while it imports and while it answers, before all others; while
 it waits as the parent of the next one, no more gladly than a test that uses up the memory."""
@@ -106,30 +112,47 @@ def wait_for(pid: int) -> str:
         return "ended unseen"
 
 
-def serve(module: ModuleType, target: dict[str, Any], channel: socket.socket) -> None:
+def serve(
+    module: ModuleType, target: dict[str, Any], channel: socket.socket, is_watched: bool
+) -> None:
     """Answer calls until the test hangs up."""
     while True:
         try:
             request = wire.receive(channel)
         except wire.Closed:
             return
-        reply = answer(module, target, request)
+        watch = watch_of(module, target) if is_watched else None
+        reply = answer(module, target, request, watch)
         flush()
+        if watch is not None:
+            watch.tell()
         try:
             wire.send(channel, reply)
         except wire.Refused as error:
             wire.send(channel, {"refused": str(error)})
 
 
-def answer(module: ModuleType, target: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+def watch_of(module: ModuleType, target: dict[str, Any]) -> Any:
+    """Make what looks at the target; only a test that has failed once needs it."""
+    return watching.Watch(watching.code_of(function_of(module, target)))
+
+
+def answer(
+    module: ModuleType, target: dict[str, Any], request: dict[str, Any], watch: Any = None
+) -> dict[str, Any]:
     """Make one call and say what came of it: a value, an exception, or a refusal."""
     args, kwargs = wire.decode(request["call"])
-    try:
+
+    def call() -> Any:
         value = function_of(module, target)(*args, **kwargs)
         if target["is_async"] and hasattr(type(value), "__await__"):
             import asyncio
 
             value = asyncio.run(_await(value))
+        return value
+
+    try:
+        value = call() if watch is None else watch.call(call)
     except BaseException as error:  # SystemExit and KeyboardInterrupt are answers as well
         return raised(error, args, kwargs)
     return carried("value", value, args, kwargs)

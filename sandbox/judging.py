@@ -14,10 +14,13 @@ from typing import Any, NamedTuple, NoReturn
 from sandbox import candidate, process, results, tester, wire
 from sandbox.job import Host, Inbox, Job, TooMuchOutput, files_of
 from sandbox.results import BLANK
+from sandbox.watching import MARK
 
 WRITABLE = ("/tmp", "/dev/mqueue")
 """All places of a container that code under test can write to."""
 SIDE_SECONDS = 5.0
+VALUES = 600
+"""How much is said of the values that a call ended with, in characters."""
 GOOD_END = process.describe(0)
 OUT_OF_MEMORY = {"status": "memory", "message": "killed by the kernel: out of memory"}
 NO_ROOM = {"status": "error", "message": "the candidate left no room for another process"}
@@ -94,7 +97,9 @@ class Tests:
         tester.run(test, job.order, files, verdict, channel, job.output.write_end)
 
 
-def judge_test(job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any]) -> dict[str, Any]:
+def judge_test(
+    job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any], watching: bool = False
+) -> dict[str, Any]:
     """Run a test in its mode; in-process instead where the test, not the answer, needs it."""
     named = {"name": test["name"], "mode": test["mode"]}
     if c is not None and c.problem is not None:
@@ -106,7 +111,7 @@ def judge_test(job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any]
         return run_test(job, tests, None, test) | named
     if c is None or not c.is_ready():
         return {**BLANK, **LOST, **named}
-    result = run_test(job, tests, c, test)
+    result = run_test(job, tests, c, test, watching)
     refused = result.pop("refused", False)
     if result.pop("argument_refused", False) or (refused and test["may_fall_back"]):
         return run_test(job, tests, None, test) | named | {"mode": "in-process"}
@@ -120,7 +125,16 @@ def once_more(
     if result["status"] not in ("failed", "error") or test.get("control") or job.is_over:
         return result
     again = judge_test(job, tests, c, test)
-    return {**result, "unstable": again["status"] == "passed"}
+    told = values_of(job, tests, c, test) if job.order.get("watch") else ""
+    return {**result, "unstable": again["status"] == "passed", "values": told}
+
+
+def values_of(job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any]) -> str:
+    """Say with which values a failing call ends: a run of its own, which decides nothing."""
+    if job.is_over:
+        return ""
+    printed = judge_test(job, tests, c, test, watching=True)["printed"]
+    return results.text(printed.rpartition(MARK)[2], VALUES) if MARK in printed else ""
 
 
 # ---------------------------------------------------------------- the candidate's process
@@ -252,13 +266,15 @@ class Candidate(Parent):
 # ---------------------------------------------------------------- one test
 
 
-def run_test(job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any]) -> dict[str, Any]:
+def run_test(
+    job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any], watching: bool = False
+) -> dict[str, Any]:
     """Run one test in fresh processes and end everything that it started."""
     started, kills = time.monotonic(), process.out_of_memory_kills()
     job.output.start()
     ours, theirs = socket.socketpair()
     try:
-        running = start(job, tests, c, test, theirs)
+        running = start(job, tests, c, test, theirs, watching)
     except OSError:
         result = no_room(c)
     else:
@@ -288,13 +304,18 @@ def out_of_memory(result: dict[str, Any], kills: int) -> dict[str, Any]:
 
 
 def start(
-    job: Job, tests: Tests, c: Candidate | None, test: dict[str, Any], verdict: socket.socket
+    job: Job,
+    tests: Tests,
+    c: Candidate | None,
+    test: dict[str, Any],
+    verdict: socket.socket,
+    watching: bool,
 ) -> Running:
     """Start T, and let C serve it; without C, both are one process. Raises OSError: no room."""
     channel = None
     if c is not None:
         channel, theirs = socket.socketpair()
-        c.fork(b"c", theirs)
+        c.fork(candidate.WATCHED if watching else b"c", theirs)
         theirs.close()
     running = tests.begin(test, job, verdict, channel)
     if channel is not None:

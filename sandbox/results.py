@@ -22,6 +22,7 @@ BLANK: dict[str, Any] = {
     "seconds": 0.0,
     "printed": "",
     "unstable": False,
+    "values": "",
 }
 
 
@@ -58,7 +59,8 @@ def within_budget(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for result in results[:MOST]:
         left -= sum(map(_length, result.values()))
         if left < 0:
-            result = {**result, "expected": None, "actual": None, "frames": [], "printed": ""}
+            result = {**result, "expected": None, "actual": None, "frames": [], "printed": "",
+                      "values": ""}  # fmt: skip
             result = {**result, "message": text(result["message"], 100)}
         kept.append(result)
     if len(results) > MOST:

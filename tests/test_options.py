@@ -31,6 +31,7 @@ def rules(tmp_path: Path, *arguments: str) -> Rules:
         (["--last"], {"last": True}),
         (["--no-differences"], {"differences": False}),
         (["--no-more-tests"], {"more_tests": False}),
+        (["--values"], {"suite": SuiteRules(watch=True)}),
         (["--derive"], {"suite": SuiteRules(derive=True)}),
         (["--no-tests"], {"test": False}),
         (["--trials", "7"], {"trials": 7}),

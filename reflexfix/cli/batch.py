@@ -24,9 +24,9 @@ ABLATIONS = {
     "distrust_examples": False, "hint": "", "plain": False,
 }  # fmt: skip
 """What `solve` has and a batch sets by arm."""
-STEERING = ("trials", "window", "memory", "differences", "restart", "agreement", "mutants",
-            "more_tests", "last", "test_count", "derive", "temperature", "seed", "answer_tokens",
-            "context_tokens")  # fmt: skip
+STEERING = ("trials", "window", "memory", "differences", "values", "restart", "agreement",
+            "mutants", "more_tests", "last", "test_count", "derive", "temperature", "seed",
+            "answer_tokens", "context_tokens")  # fmt: skip
 
 
 @cli.command()

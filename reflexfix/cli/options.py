@@ -97,6 +97,7 @@ LOOP: list[tuple[str, dict[str, Any]]] = [
     ("--memory", shown("both", "What a try is told of the failure before it.",
                        click.Choice(["none", "transcript", "lesson", "both"]))),
     ("--differences/--no-differences", shown(True, "Say in words how values differ.")),
+    ("--values/--no-values", shown(False, "Tell with which values a failing call ended.")),
     ("--restart", shown("auto", "When a try does not see the old code.",
                         click.Choice(["never", "stuck", "always", "auto"]))),
     ("--agreement/--no-agreement", shown(True, "Independent answers outvote own tests.")),
@@ -132,6 +133,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         most_own=options["test_count"],
         distrust_examples=options["distrust_examples"],
         derive=options["derive"],
+        watch=options["values"],
     )
     return Settings(
         rules=Rules(

@@ -269,6 +269,7 @@ class ContainerSandbox:
         order: dict[str, Any] = {
             "do": "judge",
             "split": any(case.mode == "split" for case in cases),
+            "watch": suite.watch,
             "module": candidate.module,
             "target": {"name": candidate.target, "is_async": candidate.is_async},
             "files": as_text(candidate.files),
@@ -474,6 +475,7 @@ def read_result(found: dict[str, Any]) -> Result:
         message=plain(found["message"]),
         printed=plain(found["printed"]),
         unstable=found["unstable"] is True,
+        values=plain(found.get("values", ""), 600),
         frames=tuple(plain(frame, 500) for frame in found["frames"]),
     )
 
