@@ -64,11 +64,16 @@ def votes(attempt: Attempt, tried: Sequence[Attempt]) -> int:
 
 
 def best(tried: Sequence[Attempt]) -> Attempt:
-    """Choose by most trusted tests, then most agreement, then most own tests, then the first."""
+    """Choose by most trusted tests, then by dual agreement, then the first.
 
-    def worth(attempt: Attempt) -> tuple[int, int, int, int]:
+    Dual agreement is that of CodeT: how many answers do the same, times how many own tests they
+    pass. So a lone answer that own tests speak for is not outvoted by two that pass none.
+    """
+
+    def worth(attempt: Attempt) -> tuple[int, int, int, int, int]:
         trusted, own = attempt.verdict.rank()
-        return (trusted, votes(attempt, tried), own, -attempt.number)
+        agreeing = max(1, votes(attempt, tried))
+        return (trusted, agreeing * own, agreeing, own, -attempt.number)
 
     return max(tried, key=worth)
 

@@ -65,12 +65,26 @@ def test_a_forged_verdict_agrees_with_nobody() -> None:
     assert agreement.settled(forged) is None
 
 
-def test_trusted_tests_come_before_votes_and_votes_before_own_tests() -> None:
+def test_trusted_tests_come_before_dual_agreement() -> None:
     lone = attempt(1, "ok", "3", "ok")
-    agreed = [attempt(2, "ok", "4", "4"), attempt(3, "ok", "4", "4")]
+    agreed = [attempt(2, "ok", "ok", "4"), attempt(3, "ok", "ok", "4")]
     wrong = [attempt(n, "9", "ok", "ok") for n in (4, 5, 6)]
     assert agreement.best([lone, *agreed, *wrong]).number == 2
     assert agreement.best([lone, *wrong]).number == 1
+
+
+def test_a_lone_answer_that_own_tests_speak_for_is_not_outvoted_by_two_that_pass_none() -> None:
+    tried = [attempt(1, "ok", "3", "ok"), attempt(2, "ok", "4", "4"), attempt(3, "ok", "4", "4")]
+    assert agreement.best(tried).number == 1 and agreement.settled(tried) is None
+    without = [attempt(1, "ok", "3", "3"), *tried[1:]]
+    assert agreement.best(without).number == 2
+    found = agreement.settled(without)
+    assert found is not None and found.attempt.number == 2
+
+
+def test_an_answer_that_saw_an_earlier_one_speaks_for_itself_alone() -> None:
+    tried = [attempt(1, "ok", "3", "3"), attempt(2, "ok", "ok", "4", fresh=False)]
+    assert agreement.best(tried).number == 2
 
 
 def test_of_answers_without_agreement_most_own_tests_win_then_the_first() -> None:
