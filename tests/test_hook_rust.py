@@ -133,7 +133,8 @@ def test_what_does_not_compile_is_repaired_where_one_function_is_at_fault(repo: 
     project(repo, SUMS.replace("sum * percent / 100", "sum * rate / 100"))
     code, said, endpoint = ran(repo, scripted(improve=[RIGHT], reflect=["There is no rate."]))
     assert code == 1 and "build -> compile-error: error[E0425]" in said
-    assert "mended: src/sums.rs: share" in said and "+    sum * percent / 100" in said
+    assert "mended: src/sums.rs: share (every error of the compiler lies in it" in said
+    assert "+    sum * percent / 100" in said
     assert "src/sums.rs:3" in endpoint.asked[0][1]["messages"][-1]["content"]
 
 

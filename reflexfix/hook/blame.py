@@ -44,7 +44,8 @@ class Suspect:
     def why(self) -> str:
         """Say why that function."""
         if not self.failing:
-            return "what keeps the tests from running lies in it, and in nothing else"
+            what = "every error of the compiler" if self.path.endswith(".rs") else "a syntax error"
+            return f"{what} lies in it, and in nothing else"
         reasons = ["changed in this commit"] if self.changed else []
         if self.leads:
             reasons.append(f"{self.leads} of {self.failing} failures lead to it")
