@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import re
 import secrets
 import threading
@@ -41,6 +40,8 @@ GRACE_SECONDS = 10.0
 """How much longer than its own limits an evaluation may take before it counts as trouble."""
 MOST_STARTS = 32
 """How many containers are started at once for those that found none started ahead."""
+MOST_ENDS = 8
+"""How many containers are removed at once at the end."""
 ROUNDS = 3
 """How often cases that lost their candidate to an earlier one are judged in a fresh container."""
 
@@ -126,10 +127,11 @@ class ContainerSandbox:
         self.workers.shutdown(wait=True)
         with self.lock:  # an interrupted executor may have a thread that it does not know of
             self.no_start.wait_for(lambda: not self.starting)
-        with contextlib.ExitStack() as all_of_them:  # one that stays does not keep the others
-            all_of_them.callback(self.heart.stop)
-            for one in self.heart.known():
-                all_of_them.callback(self._end, one)
+        with ThreadPoolExecutor(max_workers=MOST_ENDS, thread_name_prefix="end") as enders:
+            ends = [enders.submit(self._end, one) for one in self.heart.known()]
+        self.heart.stop()
+        for end in ends:  # each has been tried by now: one that stays does not keep the others
+            end.result()
         self.guard.release(nothing_left=self.sure)
 
     # ------------------------------------------------------------ containers
