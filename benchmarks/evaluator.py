@@ -69,7 +69,7 @@ def compact(result: Result) -> dict[str, Any]:
     ]
     if record["score"]:
         record["score"]["message"] = ""
-    record["stopped"] = bool(record["stopped"])
+    record["stopped"] = "stopped" if record["stopped"] else ""
     record["message"] = ""
     return record
 
