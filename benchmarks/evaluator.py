@@ -52,7 +52,7 @@ def compact(result: Result) -> dict[str, Any]:
     What a run went on from is compact already, and stays as it is.
     """
     record = result.record()
-    if "own" in record["suite"]:
+    if result.is_bare:
         return record
     cases = record["suite"].get("cases", [])
     record["suite"] = {
@@ -82,7 +82,7 @@ def brief(attempt: Mapping[str, Any]) -> dict[str, Any]:
         "number": attempt["number"],
         "fresh": attempt["fresh"],
         "code": code,
-        "verdict": {**kept, "problem": bool(verdict["problem"]), "results": []},
+        "verdict": {**kept, "problem": "problem" if verdict["problem"] else "", "results": []},
     }
 
 

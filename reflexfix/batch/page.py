@@ -283,6 +283,8 @@ def story(result: Result) -> str:
     parts = [f"<p>{escape(result.label)} · {score}{said} · {result.tokens.all} tokens, "
              f"{result.seconds:.1f} s</p>"]  # fmt: skip
     parts += [f"<p>{escape(note)}</p>" for note in result.notes]
+    if result.is_bare:
+        return f"<details><summary>{escape(result.arm)}</summary>{''.join(parts)}</details>"
     if result.suite.get("cases"):
         parts.append("<p>Tests:</p><ul>")
         parts += [f"<li>{case['origin']}<pre>{escape(case['shown'])}</pre>"

@@ -66,6 +66,11 @@ class Result:
     notes: tuple[str, ...] = ()
 
     @property
+    def is_bare(self) -> bool:
+        """Whether it was kept without its texts: counts stand in the place of tests."""
+        return "own" in self.suite
+
+    @property
     def passed(self) -> bool:
         return self.score is not None and self.score.passed
 
