@@ -69,7 +69,7 @@ def test_a_run_that_went_on_from_kept_lines_keeps_them(kept: Path, out: Path) ->
     assert ran("evaluator", "--compact", out) == kept.read_text()
     (out / "parameters.json").write_text('{"arms": {"base": {}, "reflexion": {}}}')
     told = report.write(out)
-    assert [arm["tasks"] for arm in told["arms"]] == [2, 2] and (out / "report.html").exists()
+    assert len(told["arms"]) == 2 and "T/1" in (out / "report.html").read_text()
 
 
 def test_the_tables_are_made_again_from_the_lines(kept: Path) -> None:
