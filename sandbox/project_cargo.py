@@ -14,7 +14,7 @@ import re
 import shutil
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ from sandbox import crates, process, project, results
 from sandbox.job import Host, Inbox, Job, TooMuchOutput
 from sandbox.pytest_plugin import FOLDER
 from sandbox.results import BLANK
-from sandbox.rust import Error, error_of
+from sandbox.rust import error_of
 
 CARGO = "/usr/bin/cargo"
 HOME = "/tmp/cargo"
@@ -45,7 +45,7 @@ def run_cargo(host: Host, order: dict[str, Any]) -> None:
     job = Job(host, {**order, "files": {}})
     record = project.Record()
     project.lay_out(order["tree"], zlib.decompress(base64.b64decode(pack)))
-    Crates(job, record).run()
+    Packages(job, record).run()
     job.end_all_but(set())
     host.say(say="ran", nonce=order["nonce"], **record.told())
 
@@ -122,7 +122,7 @@ class Program:
     folder: str
 
 
-class Crates:
+class Packages:
     """A project's packages: built once, then run test by test."""
 
     def __init__(self, job: Job, record: project.Record) -> None:
@@ -313,9 +313,8 @@ def broken(errors: list[dict[str, Any]]) -> dict[str, Any]:
 
 def places(errors: list[dict[str, Any]]) -> list[str]:
     """Name the main place of each error, as a function is named."""
-    found: list[Error] = [error_of(error) for error in errors]
-    named: Callable[[Error], str] = lambda e: f"{e.places[0][0]}:{e.places[0][1]}:"  # noqa: E731
-    return list(dict.fromkeys(named(error) for error in found if error.places))
+    main = [place for error in errors for place in error_of(error).places[:1]]
+    return list(dict.fromkeys(f"{file}:{line}:" for file, line in main))
 
 
 def reason(printed: str) -> str:
