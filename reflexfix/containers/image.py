@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import platform
 import shutil
@@ -292,14 +293,19 @@ def _run(command: list[str]) -> None:
 
 
 def _import(engine: Engine, root: Path) -> None:
-    """Pack a root file system, without the device files, and hand it to the engine."""
+    """Pack a root file system, without the device files, and hand it to the engine.
+
+    It is named afterwards: Podman 4.3 takes the name of an import, and not its tag.
+    """
     pack = ["tar", "-C", str(root), "--numeric-owner", "--exclude=./dev/*", "-c", "."]
     with subprocess.Popen(pack, stdout=subprocess.PIPE) as tar:
         assert tar.stdout is not None
-        repository, tag = BASE.split(":")
-        engine.client.api.import_image_from_data(
-            tar.stdout, repository=repository, tag=tag, changes=['CMD ["bash"]']
-        )
+        said = engine.client.api.import_image_from_data(tar.stdout, changes=['CMD ["bash"]'])
+    made = json.loads(said.strip().splitlines()[-1])
+    if "status" not in made:
+        raise SandboxTrouble(f"The engine did not import {BASE}: {str(made)[:300]}")
+    repository, tag = BASE.split(":")
+    engine.client.api.tag(str(made["status"]).strip(), repository, tag)
 
 
 # ---------------------------------------------------------------- packages of the user's files

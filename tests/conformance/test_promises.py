@@ -44,6 +44,7 @@ from house import (
 from reflexfix.attempt import Candidate, Limits, Suite, UserTests, Verdict
 from reflexfix.containers import container as containers
 from reflexfix.containers import engine as engines
+from reflexfix.containers import image as images
 from reflexfix.containers import sandbox as sandboxes
 from reflexfix.containers.container import Container
 from reflexfix.containers.engine import Engine
@@ -974,3 +975,17 @@ def test_a_flood_of_output_does_not_reach_this_process(sandbox: ContainerSandbox
         (result,) = run(sandbox, flood, "assert f(2) == 4")
         assert result.status == "output" and len(result.printed) <= 2000
     assert resident() - before < 10
+
+
+def test_a_base_image_that_was_made_here_has_its_name_and_no_other(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "BASE", "reflexfix-base-test:one")
+    (tmp_path / "file").write_text("x")
+    images._import(engine, tmp_path)
+    try:
+        named = {tag for image in engine.client.images.list() for tag in image.tags}
+        assert images._has(engine, images.BASE)
+        assert not {tag for tag in named if "base-test" in tag and not tag.endswith(":one")}
+    finally:
+        engine.client.images.remove(images.BASE, force=True)
