@@ -16,8 +16,8 @@ from sandbox.job import Host, Inbox, Job, TooMuchOutput, files_of
 from sandbox.results import BLANK
 from sandbox.watching import MARK
 
-WRITABLE = ("/tmp", "/dev/mqueue")
-"""All places of a container that code under test can write to."""
+WRITABLE = ("/tmp", "/dev/mqueue", "/dev/shm", "/var/tmp")
+"""All places of a container that code under test can write to; the last two Podman alone has."""
 SIDE_SECONDS = 5.0
 VALUES = 600
 """How much is said of the values that a call ended with, in characters."""

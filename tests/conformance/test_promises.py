@@ -187,7 +187,9 @@ def test_every_wall_is_up(inspected: dict[str, Any], engine: Engine) -> None:
     if kind == "container":
         kind = inspect(engine, lender)["HostConfig"]["NetworkMode"]
     assert kind == "none" and host["ReadonlyRootfs"] is True
-    assert host["CapDrop"] == ["ALL"] and not host["CapAdd"] and not host["Privileged"]
+    assert not host["CapAdd"] and not host["Privileged"]
+    if engine.name == "docker":  # Podman lists them one by one; `broken_walls` looks from within
+        assert host["CapDrop"] == ["ALL"]
     assert "no-new-privileges" in host["SecurityOpt"]
     assert any(option.startswith("seccomp=") for option in host["SecurityOpt"])
     assert host["Memory"] == host["MemorySwap"] == 512 * 2**20
@@ -197,7 +199,8 @@ def test_every_wall_is_up(inspected: dict[str, Any], engine: Engine) -> None:
         ("fsize", 16 * 2**20),
         ("core", 0),
     }
-    assert "noexec" in host["Tmpfs"]["/tmp"] and "nr_inodes=4096" in host["Tmpfs"]["/tmp"]
+    assert "noexec" in host["Tmpfs"]["/tmp"]
+    assert ("nr_inodes=4096" in host["Tmpfs"]["/tmp"]) is (engine.name == "docker")
     assert not host["PidMode"] and host["IpcMode"] in ("none", "private")
     assert inspected["Config"]["User"] == "65534:65534"
 
@@ -210,10 +213,12 @@ def test_nothing_of_the_host_is_mounted_and_nothing_is_logged(inspected: dict[st
 
 
 def test_the_image_is_named_by_its_id_and_the_container_is_removed_by_itself(
-    inspected: dict[str, Any], sandbox_image: str
+    inspected: dict[str, Any], sandbox_image: str, engine: Engine
 ) -> None:
-    assert inspected["Config"]["Image"] == sandbox_image == inspected["Image"]
+    assert inspected["Image"] == sandbox_image
     assert re.fullmatch("sha256:[0-9a-f]{64}", sandbox_image)
+    if engine.name == "docker":  # Podman tells the name that the id has
+        assert inspected["Config"]["Image"] == sandbox_image
     assert inspected["HostConfig"]["AutoRemove"] is True
     assert inspected["Config"]["StdinOnce"] is True and inspected["Config"]["Tty"] is False
 

@@ -6,7 +6,7 @@ Not covered: calls that need a capability fail without the profile too, so for t
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from errno import ENETUNREACH, ENOSYS, ENOTSUP, EPERM
 from pathlib import Path
@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 
 import docker
 import pytest
-from docker.types import LogConfig, Ulimit
+
+from reflexfix.attempt import Limits
+from reflexfix.containers import container as containers
+from reflexfix.containers.engine import Engine
 
 PROFILE = json.loads(
     (Path(__file__).parents[2] / "sandbox" / "seccomp.json").read_text(encoding="utf-8")
@@ -465,17 +468,15 @@ Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def run(sandbox_image: str) -> Iterator[Run]:
+def run(engine: Engine, sandbox_image: str) -> Run:
     """Run a Python program in a container of its own and give what it printed."""
-    with closing(docker.from_env()) as client:
-        yield lambda *command, **options: printed(client, sandbox_image, command, options)
+    return lambda *command, **options: printed(engine, sandbox_image, command, options)
 
 
-def printed(
-    client: docker.DockerClient, image: str, command: tuple[str, ...], options: dict[str, Any]
-) -> str:
-    settings = hardened() | options
-    container = client.containers.create(image, ["/usr/bin/python3", "-I", *command], **settings)
+def printed(engine: Engine, image: str, command: tuple[str, ...], options: dict[str, Any]) -> str:
+    settings = hardened(engine) | options
+    made = engine.client.containers
+    container = made.create(image, ["-I", *command], **settings)
     try:
         output = container.attach(stdout=True, stderr=True, stream=True)
         # CancellableStream.close() leaves the descriptor open; its response really closes it.
@@ -487,31 +488,15 @@ def printed(
             container.remove(force=True)
 
 
-def hardened() -> dict[str, Any]:
+def hardened(engine: Engine) -> dict[str, Any]:
     """The settings of a real sandbox container."""
-    return {
-        "entrypoint": [],
-        "network_mode": "none",
-        "ipc_mode": "none",
-        "read_only": True,
-        "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges", f"seccomp={json.dumps(PROFILE)}"],
+    own = {
+        "entrypoint": ["/usr/bin/python3"],
         "user": "65534:65534",
-        "pids_limit": 64,
-        "mem_limit": "512m",
-        "memswap_limit": "512m",
-        "nano_cpus": 10**9,
-        "tmpfs": {"/tmp": "rw,noexec,nosuid,nodev,size=64m,nr_inodes=4k,mode=1777"},
-        "ulimits": [
-            Ulimit(name="nofile", soft=256, hard=256),
-            Ulimit(name="fsize", soft=16 << 20, hard=16 << 20),
-            Ulimit(name="core", soft=0, hard=0),
-        ],
-        "log_config": LogConfig(type=LogConfig.types.NONE),
         "stdin_open": True,
         "detach": False,
-        "auto_remove": True,
     }
+    return containers.host_options(engine, Limits()) | own
 
 
 @pytest.fixture(scope="module")
