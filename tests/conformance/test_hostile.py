@@ -68,11 +68,19 @@ def judge(program: Program, sandbox: ContainerSandbox) -> Result:
     return verdict.judged[0].result
 
 
+def needs_a_limit_of_files(engine: Engine) -> None:
+    """Pass over a test of what an engine does not have, which the first line of a run says."""
+    if engine.name == "podman":
+        pytest.skip("Podman knows no limit on the number of files in /tmp")
+
+
 @pytest.mark.parametrize("program", programs.ALL, ids=str)
 def test_a_candidate_that(
     program: Program, engine: Engine, sandbox: ContainerSandbox, hasty: ContainerSandbox
 ) -> None:
     """...does what its name says gets the right verdict, in split mode, and leaves nothing."""
+    if program.claim == "makes 100 000 files":
+        needs_a_limit_of_files(engine)
     result = judge(program, hasty if program.hasty else sandbox)
     assert result.mode == "split"
     assert result.status in program.statuses.split(), result
@@ -101,7 +109,10 @@ def test_the_next_test_finds_nothing_of_a_candidate_that(
     assert [result.status for result in found] == ["passed"] * 3, found
 
 
-def test_a_tmp_full_of_files_is_empty_for_the_next_test(sandbox: ContainerSandbox) -> None:
+def test_a_tmp_full_of_files_is_empty_for_the_next_test(
+    engine: Engine, sandbox: ContainerSandbox
+) -> None:
+    needs_a_limit_of_files(engine)
     code = """
 import os
 def f(x):
@@ -242,6 +253,8 @@ def test_the_others_keep_their_verdicts_beside_a_test_that(
     name: str, engine: Engine, sandbox: ContainerSandbox, hasty: ContainerSandbox
 ) -> None:
     source, statuses = HOSTILE_TESTS[name]
+    if name == "fills /tmp":
+        needs_a_limit_of_files(engine)
     wrong = "assert f(2) == 5"
     found = hasty.run(
         candidate(HONEST), suite("assert f(2) == 4", source, wrong, "assert f(3) == 6")
