@@ -94,6 +94,14 @@ def test_a_crate_below_the_top_has_to_be_named() -> None:
     assert plan.plan(below, "cargo test --manifest-path rust/Cargo.toml").roots == ("rust",)
 
 
+def test_paths_are_tests_to_run_or_files_to_be_mended() -> None:
+    some = tree(src__lib_rs=CODE, tests__api_rs="")
+    how, only = plan.of_paths(some, ["tests/api.rs", "src/lib.rs"])
+    assert how.arguments == ("--test", "api") and only == ("src/lib.rs",)
+    how, only = plan.of_paths(some, ["tests"])
+    assert how.kind == "cargo" and how.arguments == () and only == ()
+
+
 def test_tests_are_told_from_code() -> None:
     named = [
         "tests/a.rs",

@@ -151,6 +151,8 @@ def has_tests(tree: Tree, how: Plan) -> bool:
 def of_paths(tree: Tree, paths: Iterable[str]) -> tuple[Plan, tuple[str, ...]]:
     """Tell tests to be run from files to be mended among paths that a user names."""
     named = list(paths)
+    if usual(tree, tuple(named)) == "cargo":
+        return of_rust_paths(tree, named)
     tests = [path for path in named if tree.has_folder(path) or holds_tests(tree, path)]
     scripts = [path for path in named if path not in tests and is_test(path)]
     code = tuple(path for path in named if path not in tests and path not in scripts)
@@ -159,6 +161,14 @@ def of_paths(tree: Tree, paths: Iterable[str]) -> tuple[Plan, tuple[str, ...]]:
         every = tuple(dict.fromkeys([*how.tests, *scripts]))
         return replace(how, kind="script", arguments=tuple(scripts), tests=every), code
     return plan(tree, paths=tests), code
+
+
+def of_rust_paths(tree: Tree, named: list[str]) -> tuple[Plan, tuple[str, ...]]:
+    """Do the same for a Rust project: a file of `tests` is a target, others are mended."""
+    targets = [p for p in named if cargo.is_test(p) and PurePosixPath(p).parent.name == "tests"]
+    arguments = [word for path in targets for word in ("--test", PurePosixPath(path).stem)]
+    code = tuple(p for p in named if p.endswith(".rs") and not cargo.is_test(p))
+    return of_crates(tree, tuple(arguments)), code
 
 
 def holds_tests(tree: Tree, path: str) -> bool:
