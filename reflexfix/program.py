@@ -39,7 +39,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     """Interrupt the program and its children, and kill what has not ended after a while."""
     try:
         os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=CLEANUP_SECONDS)
+        process.wait(CLEANUP_SECONDS)  # what it leaves behind may hold its pipes open
     except subprocess.TimeoutExpired:
         pass
     finally:  # a second Ctrl-C comes here at once
