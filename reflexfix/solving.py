@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,7 +29,7 @@ from reflexfix.containers.sandbox import ContainerSandbox
 from reflexfix.errors import BudgetSpent, ReflexfixError, UsageProblem
 from reflexfix.loop import Event, Run, label
 from reflexfix.memory import Lesson, Memory
-from reflexfix.model import Answer, Budget, LoggedModel, Request
+from reflexfix.model import Answer, Budget, LoggedModel, Model, Request
 from reflexfix.mutation import Gate
 from reflexfix.rules import Rules, Stopped
 from reflexfix.suite import SuiteReport, trusted_cases
@@ -227,11 +227,19 @@ def prepare(
         memory.add(Lesson(settings.hint, task.id, 0, "user", "", hint=True))
     if start is None and not task.unfinished:
         start = own_code(task)
-    ask = Ask(
+    ask = ask_of(task, settings, models, lambda model: LoggedModel(model, log.answer))
+    return Run(ask, sandbox, memory, settings.rules, user, start)
+
+
+def ask_of(
+    task: Task, settings: Settings, models: Models, wrapped: Callable[[Model], Model]
+) -> Ask:
+    """Make what asks about a task as the settings say; each model is wrapped first."""
+    return Ask(
         task,
-        actor=LoggedModel(models.actor, log.answer),
-        tester=LoggedModel(models.tester, log.answer),
-        reflector=LoggedModel(models.reflector, log.answer),
+        actor=wrapped(models.actor),
+        tester=wrapped(models.tester),
+        reflector=wrapped(models.reflector),
         temperature=settings.temperature,
         seed=settings.seed,
         answer_tokens=settings.answer_tokens,
@@ -242,7 +250,6 @@ def prepare(
         derive=settings.rules.suite.derive,
         plain=settings.plain,
     )
-    return Run(ask, sandbox, memory, settings.rules, user, start)
 
 
 def solve(run: Run, log: Log, budget: Budget, outcome: Outcome) -> Iterator[Event]:

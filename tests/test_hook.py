@@ -105,6 +105,19 @@ def test_only_the_function_what_it_names_and_the_failing_tests_reach_a_model(rep
     assert "def both" not in asked
 
 
+@pytest.mark.parametrize(("memory", "told"), [("both", True), ("lesson", False)])
+def test_what_steers_the_loop_steers_it_here_too(memory: str, told: bool, repo: Repo) -> None:
+    repo.committed()
+    repo.stage({"shop/calc.py": WRONG})
+    answers = scripted(improve=[RIGHT], reflect=["Two."])
+    _, said, endpoint = ran(repo, answers, "hook", "--memory", memory)
+    asked = [
+        body["messages"][-1]["content"] for what, body, _ in endpoint.asked if what == "improve"
+    ]
+    assert "mended: shop/calc.py: double" in said
+    assert ("assert double(2) == 4" in asked[0]) is told
+
+
 FORGED = """import _pytest.python
 
 

@@ -163,7 +163,10 @@ def project_of(
     home = runlog.home_of(top / "x")
     need = environment.need(tree, settings, plan)
     if need.is_rust and settings.own_tests:
-        raise UsageProblem("Own tests are for Python: beside `cargo test` none are run.")
+        raise UsageProblem(
+            "Own tests are for Python: beside `cargo test` none are run.",
+            hint="leave out --own-tests, and own_tests in pyproject.toml",
+        )
     return work.Project(tree, top, home, settings, limits, plan, need, only)
 
 

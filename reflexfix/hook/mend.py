@@ -23,7 +23,6 @@ from reflexfix.loop import Event, Run
 from reflexfix.memory import Memory
 from reflexfix.model import Budget, LoggedModel, Model
 from reflexfix.runlog import RunLog
-from reflexfix.suite import SuiteRules
 
 ROUNDS = 5
 """How many functions one patch may mend."""
@@ -232,14 +231,13 @@ class Mending:
             original=task.real,
         )
         ask = self._ask(task, log)
-        rules = replace(
-            self.settings.rules, suite=SuiteRules(own=self.own_tests, distrust_examples=True)
-        )
+        rules = self.settings.rules
+        suite = replace(rules.suite, own=self.own_tests, distrust_examples=True)
         return Run(
             ask,
             evaluator,
             Memory(self.settings.window),
-            rules,
+            replace(rules, suite=suite),
             evaluator.user,
             start,
         )
@@ -248,17 +246,7 @@ class Mending:
         def masked(model: Model) -> MaskedModel:
             return MaskedModel(LoggedModel(model, log.answer), self.mask)
 
-        return Ask(
-            task,
-            actor=masked(self.models.actor),
-            tester=masked(self.models.tester),
-            reflector=masked(self.models.reflector),
-            temperature=self.settings.temperature,
-            seed=self.settings.seed,
-            answer_tokens=self.settings.answer_tokens,
-            context_tokens=self.settings.context_tokens,
-            test_count=self.settings.rules.suite.most_own,
-        )
+        return solving.ask_of(task, self.settings, self.models, masked)
 
 
 def start_of(task: Suspected) -> Attempt | None:
