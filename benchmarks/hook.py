@@ -68,9 +68,10 @@ def warm(folder: Path, image: str, limits: object) -> Iterator[Callable[[], None
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(folder, "work", filter=lambda e: None if ".git" in e.name else e)
-        feed = ["docker", "exec", "-i", made.id, "tar", "-C", "/tmp", "-x", "--no-same-owner"]
+        name = str(made.id)
+        feed = ["docker", "exec", "-i", name, "tar", "-C", "/tmp", "-x", "--no-same-owner"]
         subprocess.run(feed, input=packed.getvalue(), check=True)
-        command = ["docker", "exec", "-w", "/tmp/work", made.id, "python3", "-m", "pytest", "-q"]
+        command = ["docker", "exec", "-w", "/tmp/work", name, "python3", "-m", "pytest", "-q"]
 
         def run() -> None:
             done = subprocess.run(command, capture_output=True)
@@ -138,7 +139,7 @@ def main() -> None:
     ):
         folder = Path(name)
         make(folder, options.files, options.megabytes)
-        for step in environment.prepare(e, Need()):
+        for step in environment.prepare(e, Need(), folder):
             print(step)
         hooks, plain = [], []
         with warm(folder, environment.ready(e, Need()), settings.PROJECT) as run:

@@ -105,10 +105,17 @@ def judge(sandbox: ContainerSandbox) -> None:
 
 def settle(sandbox: ContainerSandbox) -> None:
     """Wait until a container is ready and the last one is gone: neither is on the critical path."""
-    while not (sandbox.idle and sandbox.idle[0].done()) or any(
-        not leaving.done() for leaving in sandbox.leaving
-    ):
+    while not is_settled(sandbox):
         time.sleep(0.01)
+
+
+def is_settled(sandbox: ContainerSandbox) -> bool:
+    """Whether there is nothing but the pool and its lenders."""
+    if sandbox.starting or not all(future.done() for future in sandbox.idle):
+        return False
+    ready = [future.result() for future in sandbox.idle]
+    lenders = {one.lender for one in ready} | {*sandbox.lenders.free}
+    return len(ready) == sandbox.pool and {*sandbox.heart.known()} <= {*ready} | lenders
 
 
 def keep_container(engine: Engine, image: str) -> str:

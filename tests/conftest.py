@@ -143,7 +143,7 @@ def no_container_left(engine: Engine) -> Iterator[None]:
 
 def ours(engine: Engine) -> list[dict[str, str]]:
     """List containers of this product, but for those of live commands that are not our children."""
-    found = engine.client.api.containers(all=True, filters={"label": containers.APP})
+    found = containers.listed(engine)
     return [one for one in found if not is_a_strangers(one["Labels"].get("reflexfix.owner", ""))]
 
 

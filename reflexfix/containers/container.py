@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -186,27 +187,31 @@ def attach(engine: Engine, container_id: str) -> Line:
     return Line(attached, getattr(wrapped, "_response", wrapped), wrapped)
 
 
-def remove(engine: Engine, container_id: str) -> None:
-    """Remove a container that may be on its way out by itself, and wait until it is gone.
+def remove(engine: Engine, *ids: str) -> None:
+    """Remove containers that may be on their way out by themselves, and wait until they are gone.
 
+    One that lends its network to another may have to wait for that one, so all are tried in turn.
     An engine that is away keeps nothing alive: the line that a container lives by is gone with it.
     """
-    said, unheard = "", 0
+    left, unheard = dict.fromkeys(ids, ""), 0
     for _ in range(REMOVALS):
-        try:
-            engine.client.api.remove_container(container_id, force=True, v=True)
-        except NotFound:
+        for one in [*left]:
+            try:
+                engine.client.api.remove_container(one, force=True, v=True)
+            except NotFound:
+                del left[one]
+            except APIError as error:
+                left[one] = explain(error)
+                if "no such container" in left[one].lower():
+                    del left[one]
+            except (requests.RequestException, OSError) as error:
+                unheard += 1  # it may have been one connection that broke, and not the engine
+                if unheard == UNHEARD or isinstance(error, requests.Timeout):
+                    return
+        if not left:
             return
-        except APIError as error:
-            said = explain(error)
-            if "no such container" in said.lower():
-                return
-        except (requests.RequestException, OSError) as error:
-            unheard += 1  # it may have been one connection that broke, and not the engine
-            if unheard == UNHEARD or isinstance(error, requests.Timeout):
-                return
         time.sleep(0.05)
-    raise SandboxTrouble(f"A container stayed behind: {said}")
+    raise SandboxTrouble(f"A container stayed behind: {' '.join(left.values())}")
 
 
 def explain(error: Exception) -> str:
@@ -253,15 +258,29 @@ def broken_walls(container: Container) -> list[str]:
 def sweep(engine: Engine) -> int:
     """Remove containers whose owner is no more; never those of another live run."""
     orphans = []
-    with trouble("The engine does not list its containers"):
-        for found in engine.client.api.containers(all=True, filters={"label": APP}):
-            marks = found.get("Labels") or {}
-            if is_orphan(marks.get("reflexfix.owner", ""), marks.get("reflexfix.deadline", "0")):
-                orphans.append(str(found["Id"]))
-    with contextlib.ExitStack() as all_of_them:  # one that stays does not keep the others
-        for orphan in orphans:
-            all_of_them.callback(remove, engine, orphan)
+    for found in listed(engine):
+        marks = found.get("Labels") or {}
+        if is_orphan(marks.get("reflexfix.owner", ""), marks.get("reflexfix.deadline", "0")):
+            orphans.append(str(found["Id"]))
+    remove(engine, *orphans)
     return len(orphans)
+
+
+def listed(engine: Engine, label: str = APP) -> list[dict[str, Any]]:
+    """List containers in any state: the sandbox's, or all where no label is asked for.
+
+    Podman is asked in its own protocol: its answer to Docker's question fails for as long as one
+    container is half removed. Raises SandboxTrouble.
+    """
+    api, filters = engine.client.api, {"label": [label]} if label else {}
+    with trouble("The engine does not list its containers"):
+        if engine.name == "podman":
+            options = {"all": "true", "filters": json.dumps(filters)}
+            url = f"{api.base_url}/v4.0.0/libpod/containers/json"
+            reply = api.get(url, params=options, timeout=api.timeout)
+            reply.raise_for_status()
+            return list(reply.json())
+        return list(api.containers(all=True, filters=filters))
 
 
 def is_orphan(mark: str, deadline: str) -> bool:

@@ -128,7 +128,8 @@ class ContainerSandbox:
         with self.lock:  # an interrupted executor may have a thread that it does not know of
             self.no_start.wait_for(lambda: not self.starting)
         with ThreadPoolExecutor(max_workers=MOST_ENDS, thread_name_prefix="end") as enders:
-            ends = [enders.submit(self._end, one) for one in self.heart.known()]
+            borrowers_first = sorted(self.heart.known(), key=lambda one: one.lender is None)
+            ends = [enders.submit(self._end, one) for one in borrowers_first]
         self.heart.stop()
         for end in ends:  # each has been tried by now: one that stays does not keep the others
             end.result()

@@ -63,7 +63,7 @@ def holds(condition: Callable[[], Any], seconds: float = 10.0) -> bool:
 def mine(engine: Engine) -> set[str]:
     """List the containers that this process owns."""
     mark = f"reflexfix.owner={containers.owner(os.getpid())}"
-    found = engine.client.api.containers(all=True, filters={"label": [mark]})
+    found = containers.listed(engine, mark)
     return {one["Id"] for one in found}
 
 
@@ -86,7 +86,7 @@ def strays(engine: Engine) -> set[str]:
             found |= set(re.findall(f"{names}([0-9a-f]{{64}})", path.read_text()))
         except OSError:
             continue
-    return found - {one["Id"] for one in engine.client.api.containers(all=True)} if found else set()
+    return found - {one["Id"] for one in containers.listed(engine, "")} if found else set()
 
 
 def folders(engine: Engine, name: str) -> set[str]:
@@ -108,7 +108,7 @@ def nothing_is_on_disk(engine: Engine) -> None:
     """Hold that the engine's disk has no folder of a container that is gone."""
 
     def left() -> set[str]:
-        known = {one["Id"] for one in engine.client.api.containers(all=True)}
+        known = {one["Id"] for one in containers.listed(engine, "")}
         return folders(engine, "containers") - known
 
     assert holds(lambda: not left()), left()

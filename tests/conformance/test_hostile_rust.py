@@ -351,5 +351,5 @@ def test_no_container_is_left(engine: Engine, task: RustTask) -> None:
 
 
 def mine(engine: Engine, owners: set[str]) -> list[str]:
-    listed = engine.client.api.containers(all=True, filters={"label": containers.APP})
+    listed = containers.listed(engine)
     return [one["Id"] for one in listed if one["Labels"]["reflexfix.owner"] in owners]

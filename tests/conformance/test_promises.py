@@ -263,7 +263,7 @@ def neighbour(code: str, engine: Engine, image: str) -> Iterator[subprocess.Pope
 
 
 def exists(engine: Engine, container: str) -> bool:
-    return container in {c["Id"] for c in engine.client.api.containers(all=True)}
+    return container in {c["Id"] for c in containers.listed(engine, "")}
 
 
 def test_the_sweep_takes_orphans_and_leaves_the_containers_of_live_neighbours(
@@ -278,6 +278,31 @@ def test_the_sweep_takes_orphans_and_leaves_the_containers_of_live_neighbours(
         child.wait()
         containers.sweep(engine)
         assert not exists(engine, made)
+
+
+MAKES_A_PAIR = """
+import sys, time
+from reflexfix.attempt import Limits
+from reflexfix.containers import container, engine
+found = engine.connect({url!r})
+lender = container.start(found, {image!r}, Limits())
+print(container.create(found, {image!r}, Limits(), lender), flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_sweep_takes_a_container_whose_network_another_orphan_uses(
+    engine: Engine, sandbox_image: str
+) -> None:
+    with neighbour(MAKES_A_PAIR, engine, sandbox_image) as child:
+        assert child.stdout is not None
+        made = child.stdout.readline().strip()
+        assert exists(engine, made)
+    started = time.monotonic()
+    containers.sweep(engine)
+    assert not exists(engine, made)
+    assert time.monotonic() - started < 4
+    nothing_is_left(engine)
 
 
 # ---------------------------------------------------------------- the command dies
@@ -315,9 +340,7 @@ def kill_at_random(engine: Engine, image: str, seed: int) -> tuple[str, float]:
     died = time.monotonic()
 
     def left() -> list[dict[str, Any]]:
-        marks = {"label": [f"reflexfix.owner={mark}"]}
-        found: list[dict[str, Any]] = engine.client.api.containers(all=True, filters=marks)
-        return found
+        return containers.listed(engine, f"reflexfix.owner={mark}")
 
     holds(lambda: not left(), 5)
     return ", ".join(f"{c['State']} {c['Status']}" for c in left()), time.monotonic() - died
@@ -543,7 +566,7 @@ def forget_what_never_ran(engine: Engine) -> None:
 
     A command's guard and the next command's sweep do the same, once this process has ended.
     """
-    for one in engine.client.api.containers(all=True, filters={"label": containers.APP}):
+    for one in containers.listed(engine):
         if one["Id"] not in idle() and one["State"] == "created":
             containers.remove(engine, one["Id"])
 
