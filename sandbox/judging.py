@@ -37,10 +37,10 @@ def judge(host: Host, order: dict[str, Any]) -> None:
         tests.prepare(job)
     found = [judge_test(job, tests, c, test) for test in tests.tests]
     found = [once_more(job, tests, c, *pair) for pair in zip(tests.tests, found, strict=True)]
-    job.end_all_but(set())
     problem = c.problem if c is not None else None
     told = {"import": problem, "results": results.within_budget(found)}
     host.say(say="verdict", nonce=tests.nonce, **told)
+    job.end_all_but(set())  # each test's processes are gone; nobody waits for these two
 
 
 class Tests:

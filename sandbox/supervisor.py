@@ -137,6 +137,7 @@ def main(arguments: list[str]) -> None:
         JOBS[order["do"]](host, order)
     except (HostGone, wire.Closed, BrokenPipeError):
         process.kill_all_but(set())
+    os._exit(0)  # nothing is left to be tidied up: the container ends with this process
 
 
 if __name__ == "__main__":

@@ -83,6 +83,10 @@ class Line:
             return False  # closed meanwhile
         return bool(poll.poll(seconds * 1000))
 
+    def speaks_within(self, seconds: float) -> bool:
+        """Whether the container says something, or ends, in this time."""
+        return self._ready(select.POLLIN, seconds)
+
     def receive(self, seconds: float) -> dict[str, Any]:
         """Read one frame. Raises Gone when the container ended, or SandboxTrouble in time."""
         until = time.monotonic() + seconds

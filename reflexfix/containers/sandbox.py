@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import os
 import re
 import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar, get_args
@@ -42,6 +44,13 @@ MOST_STARTS = 32
 """How many containers are started at once for those that found none started ahead."""
 MOST_ENDS = 8
 """How many containers are removed at once at the end."""
+TURN_SECONDS = 2.0
+"""How long the start of a container waits for others to have started."""
+QUICK_SECONDS = 0.1
+"""How long an evaluation has the processors to itself before the next container is started.
+
+Not where evaluations follow so closely that this one's container had to be waited for.
+"""
 ROUNDS = 3
 """How often cases that lost their candidate to an earlier one are judged in a fresh container."""
 
@@ -89,9 +98,11 @@ class ContainerSandbox:
         self.heart = Heart()
         self.workers = ThreadPoolExecutor(max_workers=max(2, pool), thread_name_prefix="container")
         self.starters = ThreadPoolExecutor(max_workers=MOST_STARTS, thread_name_prefix="start")
+        self.enders = ThreadPoolExecutor(max_workers=max(2, pool), thread_name_prefix="end")
         self.lock = threading.Lock()
         self.no_start = threading.Condition(self.lock)
         self.starting = 0
+        self.turns = threading.Semaphore(max(2, os.cpu_count() or 1))
         self.idle: deque[Future[Container]] = deque()
         self.closed = False
         self.sure = True
@@ -127,8 +138,9 @@ class ContainerSandbox:
         self.workers.shutdown(wait=True)
         with self.lock:  # an interrupted executor may have a thread that it does not know of
             self.no_start.wait_for(lambda: not self.starting)
+        self.enders.shutdown(wait=True)
+        borrowers_first = sorted(self.heart.known(), key=lambda one: one.lender is None)
         with ThreadPoolExecutor(max_workers=MOST_ENDS, thread_name_prefix="end") as enders:
-            borrowers_first = sorted(self.heart.known(), key=lambda one: one.lender is None)
             ends = [enders.submit(self._end, one) for one in borrowers_first]
         self.heart.stop()
         for end in ends:  # each has been tried by now: one that stays does not keep the others
@@ -144,21 +156,35 @@ class ContainerSandbox:
 
     def _start_one(self, lender: Container | None) -> Container:
         """Start one and make it known; `close` waits for it, or nothing is started any more."""
-        with self.lock:
-            if self.closed:
-                raise SandboxTrouble("The sandbox is closed.")
-            self.starting += 1
-        try:
-            started = containers.start(self.engine, self.image, self.limits, lender)
-            self.heart.add(started)
-            return started
-        except SandboxTrouble:
-            self.sure = False
-            raise
-        finally:
+        with self._turn():
             with self.lock:
-                self.starting -= 1
-                self.no_start.notify_all()
+                if self.closed:
+                    raise SandboxTrouble("The sandbox is closed.")
+                self.starting += 1
+            try:
+                started = containers.start(self.engine, self.image, self.limits, lender)
+                self.heart.add(started)
+                return started
+            except SandboxTrouble:
+                self.sure = False
+                raise
+            finally:
+                with self.lock:
+                    self.starting -= 1
+                    self.no_start.notify_all()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait while as many are started as there are processors: more at once are slower in all.
+
+        An engine that hangs does not keep one waiting behind the other for long.
+        """
+        mine = self.turns.acquire(timeout=TURN_SECONDS)
+        try:
+            yield
+        finally:
+            if mine:
+                self.turns.release()
 
     def _start(self) -> Container:
         lender = self.lenders.borrow()
@@ -176,25 +202,26 @@ class ContainerSandbox:
             )
         return started
 
-    def _take(self) -> Container:
+    def _take(self) -> tuple[Container, bool]:
         """Take a container that was started ahead and still lives, or have one started.
 
-        All are started by threads of the sandbox's own, where no interrupt comes between the
-        engine's answer and our knowing of it: `close` ends what was waited for in vain.
+        Says as well whether it had to be waited for. All are started by threads of the sandbox's
+        own, where no interrupt comes between the engine's answer and our knowing of it: `close`
+        ends what was waited for in vain.
         """
         while True:
             with self.lock:
                 if self.closed:
                     raise SandboxTrouble("The sandbox is closed.")
                 ahead = self.idle.popleft() if self.idle else None
-            future = ahead or self.starters.submit(self._start)
-            if future is not ahead:
-                return future.result()
-            if future.exception() is not None:
+            if ahead is None:
+                return self.starters.submit(self._start).result(), True
+            waits = not ahead.done()
+            if ahead.exception() is not None:
                 continue  # the engine may have been away when it was started ahead
-            taken = future.result()
+            taken = ahead.result()
             if is_usable(taken):
-                return taken
+                return taken, waits
             self._discard(taken)
 
     def _discard(self, used: Container) -> None:
@@ -209,13 +236,13 @@ class ContainerSandbox:
         """Discard off the critical path."""
         with self.lock:
             if not self.closed:
-                self.workers.submit(self._discard, used)
+                self.enders.submit(self._discard, used)
                 return
         self._discard(used)
 
     def weaknesses(self) -> tuple[str, list[str]]:
         """Give the image's Python version and what the engine does not hold; costs a start."""
-        used = self._take()
+        used, _ = self._take()
         try:
             return used.python, containers.weaknesses(used, self.limits)
         finally:
@@ -330,17 +357,19 @@ class ContainerSandbox:
 
     def _ask_once(self, orders: list[Order], read: Callable[[dict[str, Any]], T]) -> T:
         nonce = secrets.token_hex(16)
-        used = self._take()
+        used, waited = self._take()
         try:
-            self._refill()
             for order in orders[:-1]:
                 used.line.send(made(order))
             used.line.send({**made(orders[-1]), "nonce": nonce})
+            if waited or not used.line.speaks_within(QUICK_SECONDS):
+                self._refill()
             reply = used.line.receive(self._reply_seconds())
             if reply.get("nonce") != nonce:
                 raise SandboxTrouble("The container answered another question.")
             return readable(reply, read)
         finally:
+            self._refill()
             self._leave(used)
 
     def _reply_seconds(self) -> float:

@@ -630,6 +630,7 @@ class Actor:
 def played(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Verdict]]:
     """Judge an honest candidate where this reply is all that comes back."""
     monkeypatch.setattr(containers, "remove", lambda *_: None)
+    monkeypatch.setattr(containers, "goes_by_itself", lambda *_: True)
     monkeypatch.setattr(sandboxes, "GRACE_SECONDS", 0.3)
     actors: list[Actor] = []
 
