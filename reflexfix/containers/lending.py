@@ -1,6 +1,6 @@
 """Idle containers that lend their empty network namespace, so that others start sooner.
 
-Making a network namespace is most of what an engine does to start a container. A lender is a
+Making a network namespace is most of what Docker does to start a container. A lender is a
 container like any other that never gets a job; each live container has a lender of its own, and
 no two share one. When a container has ended, with all its processes, nothing of it is left in
 the namespace: no address to listen on was ever to be had there (the seccomp profile refuses

@@ -108,7 +108,7 @@ class ContainerSandbox:
         self.sure = True
         """Whether the engine answered all that was asked of it; else it may keep what we lost."""
         self.guard = Guard(engine.url)
-        most = pool + 2 if pool else 0
+        most = most_lenders(engine, pool)
         self.lenders = Lenders(lambda: self._start_one(None), self._end, self.workers.submit, most)
         try:
             self._refill()
@@ -374,6 +374,14 @@ class ContainerSandbox:
 
     def _reply_seconds(self) -> float:
         return self.limits.total_seconds + GRACE_SECONDS
+
+
+def most_lenders(engine: Engine, pool: int) -> int:
+    """Say how many lenders are worth their keep.
+
+    Podman makes a network namespace for nothing, and does not let a lender go before its borrower.
+    """
+    return pool + 2 if pool and engine.name == "docker" else 0
 
 
 Order = dict[str, Any] | Callable[[], dict[str, Any]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reflexfix.attempt import Result
-from reflexfix.containers.sandbox import ContainerSandbox, plain, read_result
+from reflexfix.containers.sandbox import ContainerSandbox, most_lenders, plain, read_result
 from reflexfix.hook import cargo
 from reflexfix.hook.plan import Plan
 from reflexfix.hook.tree import Tree
@@ -115,7 +115,7 @@ class ProjectSandbox(ContainerSandbox):
     def keep_ahead(self, number: int) -> None:
         """Start this many containers ahead from now on."""
         self.pool = number
-        self.lenders.most = number + 2
+        self.lenders.most = most_lenders(self.engine, number)
         self._refill()
 
 
