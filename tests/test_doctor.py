@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from conftest import Command
 from endpoint import scripted, serving
@@ -63,6 +66,14 @@ def test_every_promise_of_the_short_form_is_kept(sandbox: ContainerSandbox) -> N
     assert len(quick) >= 12
     found = [held for held in conformance.check(sandbox) if not held.kept]
     assert found == []
+
+
+def test_what_tries_the_memory_ends_by_itself_where_nothing_limits_it() -> None:
+    """An engine without limits is what it is there to find out: the machine must outlive it."""
+    (body,) = [p.body for p in conformance.PROGRAMS if p.claim == "memory is limited"]
+    program = "import resource as r; r.setrlimit(r.RLIMIT_AS, (2 * 2**30, 2 * 2**30))\n"
+    program += f"def f(x):\n    {body}\nassert f(1) != 2"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
 
 
 def test_a_sandbox_that_believes_everything_is_found_out() -> None:
