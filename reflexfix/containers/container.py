@@ -207,7 +207,7 @@ def goes_by_itself(engine: Engine, container_id: str) -> bool:
         return True
     except (APIError, requests.RequestException, OSError):
         return False
-    return False
+    return False  # it should be; `remove` looks
 
 
 def remove(engine: Engine, *ids: str) -> None:
